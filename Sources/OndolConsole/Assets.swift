@@ -427,7 +427,7 @@ border-radius:9px;box-shadow:var(--shadow);overflow-wrap:anywhere}
 .note.bad{color:var(--bad);border-color:var(--bad)}
 .value{white-space:pre-wrap;overflow-wrap:anywhere}
 .string{color:var(--string)}
-.integer,.double{color:var(--number)}
+.integer,.double,.decimal{color:var(--number)}
 .boolean,.null,.timestamp,.geoPoint{color:var(--special)}
 .reference{color:var(--accent)}
 .chip{display:inline-block;padding:0 7px;margin:1px 4px 1px 0;background:var(--sunken);
@@ -601,6 +601,7 @@ case "null": return "Value.null";
 case "integer": return inner;
 case "double": return /^-?\d/.test(inner) ? inner
 : { NaN: "Double.nan", Infinity: "Double.infinity" }[inner] ?? "-Double.infinity";
+case "decimal": return `Decimal(string: ${string(inner)})`;
 case "string": return string(inner);
 case "array": return `[${inner.map(swift).join(", ")}]`;
 case "map": {
@@ -617,7 +618,16 @@ default: return String(inner);
 }
 function filter({ and, or, field, op, value }) {
 if (and || or) return `.${and ? "and" : "or"}Filter([${(and ?? or).map(filter).join(", ")}])`;
-return `.whereField(${string(field)}, ${METHODS[op]}: ${swift(value)})`;
+const { field: name, comparison } = orderParts(field);
+return `.whereField(${string(name)}, ${METHODS[op]}: ${swift(value)}${
+comparison ? `, comparing: .${comparison}` : ""})`;
+}
+export const COMPARISONS = ["caseInsensitive", "folded", "natural"];
+export function orderParts(order) {
+const [, field, word, way] = /^(.*?)(?:\s*[\s~](caseInsensitive|folded|natural))?(?:\s+(asc|desc))?$/i
+.exec(order.trim());
+return { field, way: way?.toLowerCase(),
+comparison: COMPARISONS.find((one) => one.toLowerCase() === word?.toLowerCase()) };
 }
 export function swiftCode(query, condition) {
 const lines = [`let found = try await database.${query.group ? `collectionGroup(${string(query.group)})`
@@ -627,8 +637,9 @@ for (const term of terms) {
 lines.push(term.or || term.and ? `  .whereFilter(${filter(term)})` : `  ${filter(term)}`);
 }
 for (const order of (query.order ?? "").split(",").map((one) => one.trim()).filter(Boolean)) {
-const [, field, way] = /^(.*?)(?:\s+(asc|desc))?$/i.exec(order);
-lines.push(`  .order(by: ${string(field)}${/desc/i.test(way ?? "") ? ", descending: true" : ""})`);
+const { field, comparison, way } = orderParts(order);
+lines.push(`  .order(by: ${string(field)}${comparison ? `, comparing: .${comparison}` : ""}${
+way === "desc" ? ", descending: true" : ""})`);
 }
 if (query.limit) lines.push(`  .limit(to: ${query.limit})`);
 const list = (fields) => (fields ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(string);
@@ -1282,6 +1293,7 @@ customElements.define("ondol-document", DocumentPane);
 export function readTyped(what, input) {
 if (what === "string") return input;
 if (what === "timestamp") return { $date: input.trim() };
+if (what === "decimal" && /^-?\d/.test(input.trim())) return { $numberDecimal: input.trim() };
 const value = parse(input.trim() || "null");
 if (kind(value) !== what && !(what === "double" && kind(value) === "integer")) {
 throw new Error(`This is no ${what}: it is written as ${kind(value)}.`);
@@ -1445,7 +1457,8 @@ import { address } from "./route.js";
 import { KINDS, brief, content, entries, isSame, kind, local, parse, pretty, step,
 text } from "./values.js";
 export const EMPTY = {
-string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" }, boolean: false, null: null,
+string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" },
+decimal: { $numberDecimal: "0" }, boolean: false, null: null,
 array: [], map: {}, reference: { $reference: "" }, geoPoint: { $geoPoint: [0, 0] },
 vector: { $vector: [0] },
 bytes: { $binary: { base64: "", subType: "00" } }, timestamp: { $date: "" }, blob: { $blob: {} },
@@ -1471,6 +1484,16 @@ throw new Error("A double is a number, NaN, Infinity or -Infinity.");
 }
 return { $numberDouble: trimmed.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=e|$)/i,
 ".0") };
+},
+},
+decimal: {
+show: content, mode: "decimal",
+read: (input) => {
+const trimmed = input.trim();
+if (!/^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(trimmed)) {
+throw new Error("A decimal is a number of up to 38 digits: 0.10.");
+}
+return { $numberDecimal: trimmed.replace(/^\+/, "") };
 },
 },
 timestamp: {
@@ -1579,6 +1602,9 @@ if (what === "string") return written;
 if (what === "integer" && /^-?\d+(\.0)?$/.test(written)) return { $numberLong: written.replace(/\.0$/,
 "") };
 if (what === "double" && /^-?\d+(\.\d+)?$/.test(written)) return { $numberDouble: written };
+if (what === "decimal" && /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(written)) {
+return { $numberDecimal: written };
+}
 if (what === "reference" && kind(value) === "string") return { $reference: value };
 return EMPTY[what];
 }
@@ -2265,7 +2291,7 @@ h("p.muted", waste > 10 ? `${Math.round(waste)} examined for each returned: an i
 """##,
     "query.js": ##"""
 import { post } from "./api.js";
-import { code } from "./code.js";
+import { COMPARISONS, code, orderParts } from "./code.js";
 import { conditionBox } from "./condition.js";
 import { button, choice, empty, failure, h, label, loading, replace, table, tool } from "./dom.js";
 import { attempt, note } from "./dialogs.js";
@@ -2288,6 +2314,8 @@ this.source = h("select", { onchange: () => this.#ask() });
 this.terms = h("div.builder");
 this.inputs = Object.fromEntries(OPTIONS.map(([name, , hint]) =>
 [name, h("input", { id: `option-${name}`, placeholder: hint, onchange: () => this.#ask() })]));
+this.texts = h("select", { id: "option-texts", onchange: () => this.#compare() },
+["", ...COMPARISONS].map((one) => h("option", { value: one }, one || "bytes")));
 this.isLive = h("input", { type: "checkbox", onchange: () => this.#ask() });
 this.box = h("div");
 this.tabs = h("div.tabs", { role: "tablist", label: "What to show" },
@@ -2305,7 +2333,8 @@ h("section.card.builder", { label: "The query" },
 h("div.options", label("In", this.source)), this.terms, this.box,
 h("details", h("summary", "Order, limit, fields, lookups, groups"),
 h("div.options", OPTIONS.map(([name, title]) =>
-h("label", { for: `option-${name}` }, title, this.inputs[name])))),
+h("label", { for: `option-${name}` }, title, this.inputs[name])),
+h("label", { for: "option-texts" }, "Texts by", this.texts))),
 h("label.check", this.isLive, "Follow changes")), this.tabs, this.place);
 this.watch({ kind: "collections" }, (event, data) => {
 this.collections = data.collections ?? [];
@@ -2346,6 +2375,8 @@ this.#fillSources();
 if (!this.source.value) return replace(this.place,
 empty("Nothing to query", "There are no collections yet."));
 for (const [name] of OPTIONS) this.inputs[name].value = parameters.get(name) ?? "";
+this.texts.value = orders(this.inputs.order.value)[0]?.comparison ?? "";
+this.texts.disabled = !this.inputs.order.value;
 this.isLive.checked = parameters.get("live") !== "no";
 this.query = this.#query();
 const tab = TABS.includes(parameters.get("tab")) ? parameters.get("tab") : "result";
@@ -2360,6 +2391,11 @@ fields: () => this.fields ?? [] });
 replace(this.box, this.condition);
 }
 return this.#show(tab);
+}
+#compare() {
+const comparison = this.texts.value;
+this.#ask({ order: orders(this.inputs.order.value).map(({ field, way }) =>
+[field, comparison, way].filter(Boolean).join(" ")).join(", ") });
 }
 #ask(change = {}) {
 const { parameters } = route();
@@ -2469,6 +2505,9 @@ fields })))) note(`The index on ${fields.join(", ")} is being built.`);
 }
 }
 customElements.define("ondol-query", QueryPage);
+function orders(typed) {
+return typed.split(",").map((one) => one.trim()).filter(Boolean).map(orderParts);
+}
 function literal(typed) {
 try {
 parse(typed.replace(/^'(.*)'$/, (_, inner) => JSON.stringify(inner)));
@@ -3410,11 +3449,12 @@ event.preventDefault();
 """##,
     "values.js": ##"""
 const MARKS = {
-$numberLong: "integer", $numberDouble: "double", $date: "timestamp", $binary: "bytes", $blob: "blob",
+$numberLong: "integer", $numberDouble: "double", $numberDecimal: "decimal", $date: "timestamp",
+$binary: "bytes", $blob: "blob",
 $reference: "reference", $geoPoint: "geoPoint", $vector: "vector", $literal: "map",
 };
-export const KINDS = ["string", "integer", "double", "boolean", "null", "timestamp", "array", "map",
-"reference",
+export const KINDS = ["string", "integer", "double", "decimal", "boolean", "null", "timestamp", "array",
+"map", "reference",
 "geoPoint", "bytes", "vector", "blob"];
 export function kind(value) {
 if (value === null) return "null";
@@ -3498,8 +3538,20 @@ return JSON.stringify(number(token));
 return untypedInside(JSON.parse(typed));
 }
 function number(token) {
-return /^-?\d+$/.test(token) && BigInt.asIntN(64, BigInt(token)) === BigInt(token)
-? { $numberLong: token } : { $numberDouble: token };
+if (/^-?\d+$/.test(token)) {
+return BigInt.asIntN(64, BigInt(token)) === BigInt(token)
+? { $numberLong: token } : { $numberDecimal: token };
+}
+return digits(token) === digits(String(Number(token)))
+? { $numberDouble: token } : { $numberDecimal: token };
+}
+function digits(token) {
+const [, whole, fraction = "", exponent = "0"] =
+/^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(token) ?? [];
+if (whole === undefined) return token;
+const significant = `${whole}${fraction}`.replace(/^0+/, "");
+const place = significant.length - fraction.length + Number(exponent);
+return significant ? `${significant.replace(/0+$/, "")}e${place}` : "0";
 }
 function untypedInside(value) {
 if (Array.isArray(value)) return value.map(untypedInside);

@@ -27,9 +27,7 @@ struct AskedQuery: Sendable {
     }
     if let condition { query = query.whereFilter(condition.filter) }
     if let order = try members.text("order"), !order.allSatisfy(\.isWhitespace) {
-      for (field, isDescending) in try WhereParser.orders(order) {
-        query = query.order(by: field, descending: isDescending)
-      }
+      for order in try WhereParser.orders(order) { query = order.added(to: query) }
     }
     self.query = query
   }
@@ -206,6 +204,7 @@ extension ConsoleHandler {
     case .boolean: "boolean"
     case .integer: "integer"
     case .double: "double"
+    case .decimal: "decimal"
     case .timestamp: "timestamp"
     case .string: "string"
     case .bytes: "bytes"

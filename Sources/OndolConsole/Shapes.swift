@@ -72,6 +72,11 @@ extension JSON {
     switch expression {
     case .field(let field, let comparison, let operand):
       ["field": .text("\(field)"), "op": .text(comparison.rawValue), "value": .value(operand)]
+    case .compared(let field, let texts, let comparison, let operand):
+      [
+        "field": .text("\(field)~\(texts)"), "op": .text(comparison.rawValue),
+        "value": .value(operand),
+      ]
     case .and: ["and": .list(conjuncts(expression).map { condition($0) })]
     case .or: ["or": .list(disjuncts(expression).map { condition($0) })]
     }

@@ -4,6 +4,7 @@
 //
 //   {"$numberInt": "1"} {"$numberLong": "1"}   integer
 //   {"$numberDouble": "NaN"}                   double; NaN, Infinity, -Infinity or a number
+//   {"$numberDecimal": "0.10"}                 decimal of up to 38 digits
 //   {"$date": "2026-05-01T09:30:00.5Z"}        timestamp, microseconds and all; or milliseconds
 //                                              since 1970, as a number or a $numberLong
 //   {"$binary": {"base64": "…", "subType": "00"}}      bytes
@@ -78,6 +79,8 @@ package enum ExtendedJSON {
     switch name {
     case "$numberInt", "$numberLong": return Reading(integer(content).map { .integer($0) })
     case "$numberDouble": return Reading(content.string.flatMap(double).map { .double($0) })
+    case "$numberDecimal":
+      return Reading(content.string.flatMap { DecimalValue($0) }.map { .decimal($0) })
     case "$date": return Reading(try timestamp(content).map { .timestamp($0) })
     case "$binary": return Reading(bytes(content).map { .bytes($0) })
     case "$reference":
@@ -137,6 +140,8 @@ package enum ExtendedJSON {
     switch value {
     case .double(let double): double
     case .integer(let integer): Double(exactly: integer)
+    // More digits than a double gives back, of what is one.
+    case .decimal(let decimal): decimal.double
     case .string(let text): double(text)
     default: nil
     }

@@ -34,9 +34,12 @@ extension JSONReader {
       throw error("a number must not begin with 0")
     }
     var isInteger = true
+    var digitCount = digits
     if skip(UInt8(ascii: ".")) {
       isInteger = false
-      guard skipDigits() > 0 else { throw error("digits are missing after the point") }
+      let further = skipDigits()
+      guard further > 0 else { throw error("digits are missing after the point") }
+      digitCount += further
     }
     if skip(UInt8(ascii: "e")) || skip(UInt8(ascii: "E")) {
       isInteger = false
@@ -44,10 +47,31 @@ extension JSONReader {
       guard skipDigits() > 0 else { throw error("digits are missing in the exponent") }
     }
     if isInteger, let integer = integer(isNegative, whole..<position) { return .integer(integer) }
-    guard let text = String(utf8: octets.extracting(start..<position).raw),
-      let double = Double(text), double.isFinite
-    else { throw error("the number is too large") }
-    return .double(double)
+    let text = octets.extracting(start..<position)
+    let double = String(utf8: text.raw).flatMap { Double($0) }
+    if let double, double.isFinite {
+      // Every double gives back fifteen digits, unless it is next to zero.
+      if !isInteger, digitCount <= 15, double.magnitude > 1e-290 { return .double(double) }
+      if numbers == .double { return .double(double) }
+      if !isInteger, Self.isGivenBack(text, double) { return .double(double) }
+    }
+    guard numbers == .exact else { throw error("the number is too large", at: start) }
+    switch DecimalValue.read(text) {
+    case .number(let decimal): return .decimal(decimal)
+    case .tooLong(let count):
+      throw error(
+        "a number may have \(DecimalValue.maximumDigits) digits, and this has \(count); write it as"
+          + " a text, or have numbers rounded to doubles", at: start)
+    case .outOfRange, .none:
+      throw error("the number is too large, or has digits too far behind the point", at: start)
+    }
+  }
+
+  /// Whether a double is written with the same digits as the number in a text.
+  private static func isGivenBack(_ text: Span<UInt8>, _ double: Double) -> Bool {
+    double.description.withUTF8Bytes { written in
+      JSONDigits(text) == JSONDigits(written.octets)
+    }
   }
 
   /// The integer of these digits; nil when it does not fit.
@@ -59,6 +83,46 @@ extension JSONReader {
     if !isNegative { return Int64(exactly: magnitude) }
     guard magnitude <= 1 << 63 else { return nil }
     return Int64(truncatingIfNeeded: 0 &- magnitude)
+  }
+}
+
+/// The digits of a number that is written in JSON, from the first to the last that is not 0, and
+/// where they stand.
+private struct JSONDigits: Equatable {
+  private var digits: [UInt8] = []
+  /// The place of the first digit; 0 is the one in front of the point.
+  private var place = 0
+
+  init(_ text: Span<UInt8>) {
+    var (index, written, isBehindPoint) = (0, 0, false)
+    var whole = 0
+    while index < text.count, text[index] | 0x20 != UInt8(ascii: "e") {
+      let octet = text[index]
+      index += 1
+      if octet == UInt8(ascii: ".") { isBehindPoint = true }
+      guard octet &- 0x30 <= 9 else { continue }
+      if !isBehindPoint { whole += 1 }
+      written += 1
+      if digits.isEmpty {
+        if octet == 0x30 { continue }
+        place = -written
+      }
+      digits.append(octet)
+    }
+    while digits.last == 0x30 { digits.removeLast() }
+    guard !digits.isEmpty else {
+      place = 0
+      return
+    }
+    var exponent = 0
+    let isNegative = index + 1 < text.count && text[index + 1] == UInt8(ascii: "-")
+    while index < text.count {
+      if text[index] &- 0x30 <= 9 {
+        exponent = min(exponent * 10 + Int(text[index] & 15), 1_000_000_000)
+      }
+      index += 1
+    }
+    place += whole + (isNegative ? -exponent : exponent)
   }
 }
 

@@ -22,14 +22,23 @@ package enum JSONDialect: Sendable {
   case extended
 }
 
+/// What numbers become that are neither 64-bit integers nor what a double gives back.
+package enum JSONNumbers: String, Sendable, CaseIterable {
+  /// Decimals, which keep all digits; with more than 38 they are refused.
+  case exact
+  /// The nearest doubles.
+  case double
+}
+
 /// Reads RFC 8259's JSON, and nothing beside it.
 package struct JSONReader: ~Escapable {
-  /// Deeper nesting than any document may have.
-  package static let maximumDepth = 128
+  /// Deeper nesting than any document may have, also where each of its maps is in a `$literal`.
+  package static let maximumDepth = 208
 
   let octets: Span<UInt8>
   var position = 0
   private let dialect: JSONDialect
+  let numbers: JSONNumbers
   private var depth = 0
   /// Members of the outermost object whose own names are fields.
   private var documents: Set<String> = []
@@ -39,19 +48,20 @@ package struct JSONReader: ~Escapable {
 
   /// The value written in `bytes`, which hold one JSON text and white space around it.
   ///
-  /// A number without fraction and exponent is an integer when it fits 64 bits; any other is a
-  /// double.
+  /// A number without fraction and exponent is an integer when it fits 64 bits, and one with them
+  /// is a double when that gives back its digits. Any other is a decimal, unless `numbers` says that
+  /// it is rounded.
   package static func read(
-    _ bytes: [UInt8], _ dialect: JSONDialect = .extended
+    _ bytes: [UInt8], _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> Value {
-    try read(bytes.bytes, dialect)
+    try read(bytes.bytes, dialect, numbers: numbers)
   }
 
   /// The value written in borrowed bytes.
   package static func read(
-    _ bytes: RawSpan, _ dialect: JSONDialect = .extended
+    _ bytes: RawSpan, _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> Value {
-    var reader = JSONReader(bytes, dialect)
+    var reader = JSONReader(bytes, dialect, numbers)
     let value = try reader.readValue()
     reader.skipSpace()
     guard reader.position == bytes.byteCount else {
@@ -63,9 +73,9 @@ package struct JSONReader: ~Escapable {
   /// The fields of the document written in `bytes`: an object whose own names are fields, whatever
   /// they begin with.
   package static func readDocument(
-    _ bytes: RawSpan, _ dialect: JSONDialect = .extended
+    _ bytes: RawSpan, _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> [String: Value] {
-    var reader = JSONReader(bytes, dialect)
+    var reader = JSONReader(bytes, dialect, numbers)
     reader.skipSpace()
     guard reader.next == UInt8(ascii: "{") else {
       throw reader.error("a document must be an object in braces")
@@ -83,7 +93,7 @@ package struct JSONReader: ~Escapable {
   package static func readRequest(
     _ bytes: [UInt8], documents: Set<String>
   ) throws(JSONError) -> [String: Value] {
-    var reader = JSONReader(bytes.bytes, .extended)
+    var reader = JSONReader(bytes.bytes, .extended, .exact)
     reader.documents = documents
     reader.skipSpace()
     guard reader.next == UInt8(ascii: "{") else {
@@ -100,16 +110,17 @@ package struct JSONReader: ~Escapable {
   }
 
   @_lifetime(copy bytes)
-  private init(_ bytes: RawSpan, _ dialect: JSONDialect) {
+  private init(_ bytes: RawSpan, _ dialect: JSONDialect, _ numbers: JSONNumbers) {
     octets = bytes.octets
     self.dialect = dialect
+    self.numbers = numbers
     open.reserveCapacity(16)
   }
 
   var next: UInt8? { position < octets.count ? octets[position] : nil }
 
-  func error(_ reason: String) -> JSONError {
-    JSONError(reason: reason, column: position + 1)
+  func error(_ reason: String, at place: Int? = nil) -> JSONError {
+    JSONError(reason: reason, column: (place ?? position) + 1)
   }
 
   @_lifetime(self: copy self)

@@ -67,6 +67,11 @@ package struct JSONWriter {
     bytes.append(0x0A)
   }
 
+  /// Begins the line of an array's element.
+  package mutating func separate(isFirst: Bool) {
+    append(isFirst ? "\n" : ",\n")
+  }
+
   /// Writes an object with some members in front, which are no fields of a document.
   package mutating func write(fields: [String: Value], behind first: [(String, Value)]) {
     bytes.append(UInt8(ascii: "{"))
@@ -84,6 +89,7 @@ package struct JSONWriter {
     case .boolean(let value): append(value ? "true" : "false")
     case .integer(let value): write(value)
     case .double(let value): write(value)
+    case .decimal(let value): write(value)
     case .string(let value): write(value)
     case .array(let elements):
       write(elements.count) { writer, index in writer.write(elements[index]) }
@@ -126,6 +132,10 @@ extension JSONWriter {
     if value.isFinite, form != .canonical { return append(String(value)) }
     if form == .plain { return append("null") }
     write("$numberDouble", digits: ExtendedJSON.text(of: value))
+  }
+
+  private mutating func write(_ value: DecimalValue) {
+    form == .plain ? append("\(value)") : write("$numberDecimal", digits: "\(value)")
   }
 
   private mutating func write(_ value: [UInt8]) {

@@ -29,6 +29,9 @@ package indirect enum WhereExpression: Sendable, Equatable {
   /// One field, and what it is compared with: an array of values where the word asks for one, a
   /// text behind those that take texts.
   case field(FieldPath, Comparison, Value)
+  /// The same of a field whose texts are compared otherwise than by their bytes: with a text, or
+  /// with several.
+  case compared(FieldPath, TextComparison, Comparison, Value)
   /// Both.
   case and(WhereExpression, WhereExpression)
   /// At least one.
@@ -74,6 +77,8 @@ extension WhereExpression {
     case .and(let left, let right): .andFilter([left.filter, right.filter])
     case .or(let left, let right): .orFilter([left.filter, right.filter])
     case .field(let field, let comparison, let operand): comparison.filter(of: field, operand)
+    case .compared(let field, let texts, let comparison, let operand):
+      comparison.filter(of: field, operand, comparing: texts)
     }
   }
 
@@ -81,7 +86,7 @@ extension WhereExpression {
   package var fields: [FieldPath] {
     switch self {
     case .and(let left, let right), .or(let left, let right): left.fields + right.fields
-    case .field(let field, _, _): [field]
+    case .field(let field, _, _), .compared(let field, _, _, _): [field]
     }
   }
 
@@ -97,6 +102,8 @@ extension WhereExpression {
       return .and(left, right)
     case .field(let field, let comparison, let operand):
       return comparison.negated.map { .field(field, $0, operand) }
+    case .compared(let field, let texts, let comparison, let operand):
+      return comparison.negated.map { .compared(field, texts, $0, operand) }
     }
   }
 }
@@ -125,6 +132,40 @@ extension WhereExpression.Comparison {
     }
   }
 
+  /// The same of texts that are compared; a comparison that does not compare them matches nothing,
+  /// and the parser makes none.
+  fileprivate func filter(
+    of field: FieldPath, _ operand: Value, comparing texts: TextComparison
+  ) -> Filter {
+    let text = operand.string ?? ""
+    let list = (operand.array ?? []).compactMap(\.string)
+    return switch self {
+    case .equal: .whereField(field, isEqualTo: text, comparing: texts)
+    case .notEqual: .whereField(field, isNotEqualTo: text, comparing: texts)
+    case .less: .whereField(field, isLessThan: text, comparing: texts)
+    case .lessOrEqual: .whereField(field, isLessThanOrEqualTo: text, comparing: texts)
+    case .greater: .whereField(field, isGreaterThan: text, comparing: texts)
+    case .greaterOrEqual: .whereField(field, isGreaterThanOrEqualTo: text, comparing: texts)
+    case .isIn: .whereField(field, in: list, comparing: texts)
+    case .notIn: .whereField(field, notIn: list, comparing: texts)
+    case .startsWith: .whereField(field, hasPrefix: text, comparing: texts)
+    case .arrayContains, .arrayContainsAny, .contains, .equalIgnoringCase,
+      .startsWithIgnoringCase, .containsIgnoringCase:
+      .orFilter([])
+    }
+  }
+
+  /// Whether texts can be compared otherwise than by their bytes with it.
+  func allows(_ texts: TextComparison) -> Bool {
+    switch self {
+    case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .isIn, .notIn: true
+    case .startsWith: texts != .natural
+    case .arrayContains, .arrayContainsAny, .contains, .equalIgnoringCase,
+      .startsWithIgnoringCase, .containsIgnoringCase:
+      false
+    }
+  }
+
   fileprivate var negated: Self? {
     let opposites: [(Self, Self)] = [
       (.equal, .notEqual), (.less, .greaterOrEqual), (.lessOrEqual, .greater), (.isIn, .notIn),
@@ -139,6 +180,8 @@ extension WhereExpression: CustomStringConvertible {
     switch self {
     case .field(let field, let comparison, let operand):
       "\(Self.text(field)) \(comparison.rawValue) \(JSONWriter.line(operand))"
+    case .compared(let field, let texts, let comparison, let operand):
+      "\(Self.text(field)) \(texts) \(comparison.rawValue) \(JSONWriter.line(operand))"
     case .and(let left, let right): "(\(left) and \(right))"
     case .or(let left, let right): "(\(left) or \(right))"
     }

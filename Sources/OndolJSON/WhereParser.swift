@@ -5,7 +5,7 @@
 //   expression := conjunction { "or" conjunction }
 //   conjunction := negation { "and" negation }
 //   negation := "not" negation | "(" expression ")" | comparison
-//   comparison := field operator value
+//   comparison := field [ "folded" | "natural" | "caseInsensitive" ] operator value
 //   operator := "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not in"
 //             | "array-contains" | "array-contains-any" | "contains" | "starts-with"
 //             | "contains-nocase" | "starts-with-nocase" | "equals-nocase"
@@ -15,6 +15,20 @@
 // single quotes, too, which need no escapes within the double quotes of a shell.
 
 package import Ondol
+
+/// One of the orders of a text.
+package struct WhereOrder: Sendable, Equatable {
+  package let field: FieldPath
+  /// How texts are compared; nil by their bytes.
+  package let comparison: TextComparison?
+  package let isDescending: Bool
+
+  /// The query with this order behind those it has.
+  package func added(to query: Query) -> Query {
+    guard let comparison else { return query.order(by: field, descending: isDescending) }
+    return query.order(by: field, comparing: comparison, descending: isDescending)
+  }
+}
 
 /// Reads one text.
 package struct WhereParser {
@@ -43,33 +57,41 @@ package struct WhereParser {
     return expression
   }
 
-  /// Reads orders: `price desc, name`.
-  package static func orders(
-    _ text: String
-  ) throws(WhereError) -> [(field: FieldPath, isDescending: Bool)] {
+  /// Reads orders: `price desc, name folded`.
+  package static func orders(_ text: String) throws(WhereError) -> [WhereOrder] {
     var parser = WhereParser(text)
-    var orders: [(field: FieldPath, isDescending: Bool)] = []
+    var orders: [WhereOrder] = []
     repeat {
       let field = try parser.readField()
+      let comparison = parser.readComparisonOfTexts()
       let isDescending = parser.skip(word: "desc")
       if !isDescending { _ = parser.skip(word: "asc") }
-      orders.append((field, isDescending))
+      orders.append(
+        WhereOrder(field: field, comparison: comparison, isDescending: isDescending))
     } while parser.skip(",")
     try parser.expectEnd()
     return orders
   }
 
-  /// Reads the fields of an index: `tags[], status, price desc`. They are as `createIndex(on:)`
-  /// takes them.
+  /// Reads the fields of an index: `tags[], name folded, price desc`. They are as
+  /// `createIndex(on:)` takes them.
   package static func indexFields(_ text: String) throws(WhereError) -> [String] {
     var parser = WhereParser(text)
     var fields: [String] = []
     repeat {
       let field = try parser.readField()
-      let isOfElements = parser.skip("[]")
-      let isDescending = !isOfElements && parser.skip(word: "desc")
-      if !isOfElements, !isDescending { _ = parser.skip(word: "asc") }
-      fields.append((isDescending ? "-" : "") + field.description + (isOfElements ? "[]" : ""))
+      if parser.skip("[]") {
+        fields.append(field.description + "[]")
+        continue
+      }
+      let comparison = parser.readComparisonOfTexts()
+      let isDescending = parser.skip(word: "desc")
+      if !isDescending { _ = parser.skip(word: "asc") }
+      let indexed =
+        isDescending
+        ? IndexedField.descending(field, comparing: comparison)
+        : .ascending(field, comparing: comparison)
+      fields.append("\(indexed)")
     } while parser.skip(",")
     try parser.expectEnd()
     return fields
@@ -121,9 +143,27 @@ package struct WhereParser {
 
   // MARK: - One field
 
+  /// Reads how texts are compared, behind a field: `folded`, or `~folded` as an index has it.
+  private mutating func readComparisonOfTexts() -> TextComparison? {
+    let start = position
+    _ = skip("~")
+    for comparison in TextComparison.allCases
+    where skip(word: comparison.rawValue.lowercased()) {
+      return comparison
+    }
+    position = start
+    return nil
+  }
+
   private mutating func readComparison() throws(WhereError) -> WhereExpression {
     let field = try readField()
+    let texts = readComparisonOfTexts()
+    skipSpace()
+    let sign = position
     let comparison = try readOperator()
+    if let texts, !comparison.allows(texts) {
+      throw error("\"\(comparison.rawValue)\" does not compare texts as \(texts)", at: sign)
+    }
     skipSpace()
     let place = position
     let operand = try readValue()
@@ -137,7 +177,11 @@ package struct WhereParser {
         throw error("\"\(comparison.rawValue)\" needs a text in quotes", at: place)
       }
     }
-    return .field(field, comparison, operand)
+    guard let texts else { return .field(field, comparison, operand) }
+    guard (operand.array ?? [operand]).allSatisfy({ $0.string != nil }) else {
+      throw error("\(texts) compares texts, which stand in quotes", at: place)
+    }
+    return .compared(field, texts, comparison, operand)
   }
 
   private mutating func readOperator() throws(WhereError) -> WhereExpression.Comparison {
@@ -213,6 +257,7 @@ package struct WhereParser {
       while let byte = next, !Self.endsWord(byte) { position += 1 }
     }
     position = min(position, bytes.count)
+    if let decimal = Self.decimal(bytes[start..<position]) { return .decimal(decimal) }
     do throws(JSONError) {
       return try JSONReader.read(Self.doubleQuoted(bytes[start..<position]))
     } catch {
@@ -222,6 +267,12 @@ package struct WhereParser {
       let place = min(start + error.column - 1, bytes.count)
       throw self.error("this is no value: \(error.reason)", at: place)
     }
+  }
+
+  /// The decimal that digits with an "m" behind them are.
+  private static func decimal(_ word: ArraySlice<UInt8>) -> DecimalValue? {
+    guard word.last.map({ $0 | 0x20 }) == UInt8(ascii: "m") else { return nil }
+    return DecimalValue(String(decoding: word.dropLast(), as: UTF8.self))
   }
 
   private mutating func skipNested() {

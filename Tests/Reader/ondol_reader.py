@@ -883,6 +883,25 @@ class GeoPoint(tuple):
     """Latitude and longitude."""
 
 
+class Decimal(tuple):
+    """A number that is digits and an exponent."""
+
+    def __str__(self):
+        number, exponent = self
+        digits, mark = str(abs(number)), "-" if number < 0 else ""
+        places = len(digits) + exponent
+        if number == 0:
+            return "0"
+        if exponent >= 0 and places <= 38:
+            return mark + digits + "0" * exponent
+        if exponent < 0 and places > 0:
+            return f"{mark}{digits[:places]}.{digits[places:]}"
+        if exponent < 0 and places > -38:
+            return f"{mark}0.{'0' * -places}{digits}"
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{mark}{digits[0]}{fraction}e{places - 1}"
+
+
 class Vector(list):
     """Doubles."""
 
@@ -965,6 +984,18 @@ class ValueReader:
         return value - 0x800
 
 
+def read_decimal(fields):
+    head, exponent = fields.number(1), fields.number(2, signed=True)
+    number = int.from_bytes(fields.take(head & 0x7F), "little")
+    least = (number.bit_length() + 7) // 8
+    require(
+        head & 0x7F == least and number < 10**38 and exponent >= -128
+        and exponent + len(str(number)) <= 128,
+        f"{fields.what}: a decimal is out of range")
+    require(number % 10 or (number, exponent, head) == (0, 0, 0), f"{fields.what}: zeros at its end")
+    return Decimal((-number if head & 0x80 else number, exponent))
+
+
 def read_scalar(tag, fields):
     """The value that stands behind a tag."""
     if tag in (0x10, 0x11, 0x12):
@@ -973,6 +1004,8 @@ def read_scalar(tag, fields):
         return fields.double()
     if tag == 0x19:
         return struct.unpack("<f", fields.take(4))[0]
+    if tag == 0x1A:
+        return read_decimal(fields)
     if tag == 0x20:
         return Timestamp(fields.number(8, signed=True))
     if tag == 0x28:
@@ -1097,6 +1130,8 @@ class Catalog:
             collection.time_to_live = body.texts() or None
         elif part == 3:
             collection.schema = body.rest()
+        elif part == 4:
+            require(body.varint() <= 3, "the catalog: a newer version wrote a collection")
 
 
 def read_index(body):
@@ -1350,6 +1385,8 @@ def json_value(value):
     if isinstance(value, bytes):
         text = base64.b64encode(value).decode()
         return f'{{"$binary":{{"base64":"{text}","subType":"00"}}}}'
+    if isinstance(value, Decimal):
+        return f'{{"$numberDecimal":"{value}"}}'
     if isinstance(value, GeoPoint):
         return f'{{"$geoPoint":[{",".join(map(json_value, value))}]}}'
     if isinstance(value, Vector):

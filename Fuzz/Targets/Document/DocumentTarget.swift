@@ -118,6 +118,7 @@ enum DocumentTarget: FuzzTarget {
         "a": .timestamp(.maximum), "b": .bytes([1, 2, 3]), "c": .vector([1, 2]),
         "x": .integer(.max), "y": .double(.nan), "é": .array([.map(["a": .array([1, 70_000])])]),
       ],
+      ["a": .decimal(DecimalValue("-12.50") ?? .zero), "x": .array([.array([1]), .array([])])],
       ["with space": .string(String(repeating: "long", count: 60)), "m": ["unheard of": 1]],
     ]
     var seeds: [[UInt8]] = []

@@ -12,12 +12,13 @@ enum JSONTarget: FuzzTarget {
 
   static func run(_ bytes: [UInt8]) {
     var input = FuzzInput(bytes)
-    switch input.below(6) {
+    switch input.below(7) {
     case 0: read(input.rest(), .extended)
     case 1: read(input.rest(), .plain)
     case 2: comeBack(input.value(depth: 5))
     case 3: repeatDocument(input.fields(depth: 4))
     case 4: input.flag() ? readCells(input.rest()) : writeCells(&input)
+    case 6: readFile(&input)
     default: readNames(&input)
     }
   }
@@ -130,6 +131,8 @@ enum JSONTarget: FuzzTarget {
     var chance = Chance(14)
     return texts.enumerated().map { [UInt8($0.offset % 2)] + $0.element.utf8 }
       + (2..<6).flatMap { kind in [40, 120].map { [UInt8(kind)] + chance.bytes($0) } }
+      + [[6, 0, 0, 0, 2] + "[{\"a\":1},\n{\"a\":[]}]".utf8]
+      + [[6, 1, 0, 1, 0] + "#\na;b\n1;2\n".utf8]
       + [[4, 1] + "a,\"b \"\"c\"\"\",,d\r\n".utf8, [5, 7, 7] + "2026-05-01T09:30:00+09:00".utf8]
   }
 }

@@ -95,6 +95,9 @@ enum KeyTarget: FuzzTarget {
     let values: [Value] = [
       .null, true, 0, -1, 9_007_199_254_740_993, .double(-0.5), .double(.nan),
       .double(-.infinity), .timestamp(.minimum), "a\0é", .bytes([0, 255, 1]),
+      .decimal(DecimalValue("0.1") ?? .zero),
+      .decimal(DecimalValue("-9007199254740993.25") ?? .zero),
+      .decimal(DecimalValue("18446744073709551615") ?? .zero),
       .array([1, "b", .array([])]), .vector([1, -2]), ["x": ["y": 1], "z": "w"],
       .string(String(repeating: "x", count: 1_100)),
     ]

@@ -5,7 +5,7 @@
 extension FuzzInput {
   /// Any value; containers hold others down to `depth`.
   mutating func value(depth: Int) -> Value {
-    switch below(depth > 0 ? 15 : 12) {
+    switch below(depth > 0 ? 16 : 13) {
     case 0: return .null
     case 1: return .boolean(flag())
     case 2: return .integer(Int64(bitPattern: edge()))
@@ -24,9 +24,25 @@ extension FuzzInput {
     case 10:
       return .vector(VectorValue((0..<below(4)).map { _ in Double(bitPattern: word()) }))
     case 11: return blob().map { .blob($0) } ?? .null
-    case 12, 13: return .array((0..<below(5)).map { _ in value(depth: depth - 1) })
+    case 12: return .decimal(decimal())
+    case 13, 14: return .array((0..<below(5)).map { _ in value(depth: depth - 1) })
     default: return .map(fields(depth: depth - 1))
     }
+  }
+
+  /// Digits of any number, or those beside a double or an integer.
+  private mutating func decimal() -> DecimalValue {
+    let found: DecimalValue? =
+      switch below(4) {
+      case 0: DecimalValue("\(Int64(bitPattern: edge())).\(below(100))")
+      case 1: DecimalValue("\(Double(bitPattern: word()))")
+      case 2: DecimalValue(exactly: Double(bitPattern: word()))
+      default:
+        DecimalValue(
+          (UInt128(word()) << 64 | UInt128(word())) >> UInt128(below(128)),
+          exponent: below(256) - 128, isNegative: flag())
+      }
+    return found ?? .zero
   }
 
   private mutating func blob() -> BlobReference? {

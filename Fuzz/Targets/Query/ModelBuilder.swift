@@ -13,7 +13,8 @@ struct ModelBuilder {
   private static let long = String(repeating: "x", count: 1_100)
 
   mutating func value(depth: Int = 2) -> Value {
-    switch input.below(18) {
+    switch input.below(19) {
+    case 18: return .decimal(DecimalValue("\(input.below(3)).\(input.below(3) * 25)") ?? .zero)
     case 0: return .null
     case 1: return .boolean(input.flag())
     case 2...6: return .integer(Int64(input.below(4)))

@@ -366,6 +366,11 @@ private struct FamilyReader {
       family.collections[pattern]?.timeToLive = names.isEmpty ? nil : names
       return
     }
+    if let keyspace = try CatalogKey.keyspace(of: CatalogKey.formsMark, key) {
+      let forms = try ValueForms(value)
+      if let pattern = patterns[keyspace] { family.collections[pattern]?.symbols.forms = forms }
+      return
+    }
     let (keyspace, symbol) = try CatalogKey.parse(key)
     guard let symbol else {
       switch try KeyspaceRow(value, of: keyspace) {

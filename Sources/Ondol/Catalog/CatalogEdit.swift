@@ -106,12 +106,15 @@ struct CatalogEdit: Sendable {
     return family.collections[pattern] ?? CollectionEntry(keyspace: keyspace)
   }
 
-  /// Adds the names that `symbols` has more than the catalog.
+  /// Adds the names that `symbols` has more than the catalog, and the forms of values.
   mutating func add(_ symbols: SymbolTable, to pattern: CollectionPattern) {
-    guard let entry = family.collections[pattern], symbols.count > entry.symbols.count else {
-      return
-    }
+    guard let entry = family.collections[pattern],
+      symbols.count > entry.symbols.count || symbols.forms != entry.symbols.forms
+    else { return }
     isChanged = true
+    if symbols.forms != entry.symbols.forms {
+      change(CatalogKey.forms(entry.keyspace), symbols.forms.bytes)
+    }
     for number in entry.symbols.count..<symbols.count {
       let key = CatalogKey.symbol(UInt32(number), of: entry.keyspace)
       change(key, Array(symbols.names[number].utf8))
@@ -124,7 +127,18 @@ struct CatalogEdit: Sendable {
     isChanged = true
     if index.kind.isLink { rows.catalog.directory.enterLinks(in: pattern.root) }
     family.collections[pattern]?.put(index)
+    noteForms(of: index, in: pattern)
     putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
+  }
+
+  /// Notes what an index's condition compares with that not all versions can read.
+  private mutating func noteForms(of index: IndexDefinition, in pattern: CollectionPattern) {
+    let operands = index.kind.condition?.fieldFilters.flatMap(\.condition.operands) ?? []
+    guard operands.contains(where: { $0.hasLeaf { $0.decimal != nil } }),
+      var symbols = family.collections[pattern]?.symbols
+    else { return }
+    symbols.forms.insert(.decimals)
+    add(symbols, to: pattern)
   }
 
   /// Says which field has the moment a document ends, or that none has. Answers with the index of

@@ -8,6 +8,7 @@
 //   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
 //   03 keyspace (u32 BE) 02                  -> the field with the moment documents end; or none
 //   03 keyspace (u32 BE) 03                  -> from which commit on documents have which schema
+//   03 keyspace (u32 BE) 04                  -> what documents have that not all versions know
 //   04 collection id                         -> the indexes its group is to have: count, kinds
 //   05 family number (u32 BE)                -> next member of a family that is being removed
 //
@@ -82,6 +83,7 @@ enum CatalogKey {
   static let kindMark: UInt8 = 0x00
   static let timeToLiveMark: UInt8 = 0x02
   static let schemaMark: UInt8 = 0x03
+  static let formsMark: UInt8 = 0x04
 
   /// The field that says when documents end.
   static func timeToLive(_ keyspace: Keyspace) -> [UInt8] {
@@ -91,6 +93,11 @@ enum CatalogKey {
   /// Which documents have which schema.
   static func schema(_ keyspace: Keyspace) -> [UInt8] {
     keyspaceRows(keyspace.rawValue) + [schemaMark]
+  }
+
+  /// What documents have that not all versions know.
+  static func forms(_ keyspace: Keyspace) -> [UInt8] {
+    keyspaceRows(keyspace.rawValue) + [formsMark]
   }
 
   /// The keyspace that a key of `keyspaces(ofFamily:)` with this mark is about.

@@ -16,7 +16,7 @@
 public struct Filter: Sendable, Hashable {
   let tree: Result<FilterTree, DatabaseError>
 
-  private init(_ make: () throws(DatabaseError) -> FilterTree) {
+  init(_ make: () throws(DatabaseError) -> FilterTree) {
     tree = Result(catching: make)
   }
 

@@ -46,7 +46,8 @@ extension [UInt8] {
   mutating func append(_ kind: IndexKind) {
     appendVarint(kind.fields.count)
     for field in kind.fields {
-      append(field.descending ? 1 : 0)
+      append((field.descending ? 1 : 0) | (field.comparison == nil ? 0 : 2))
+      if let comparison = field.comparison { append(comparison.code) }
       append(texts: field.names)
     }
     let elements = kind.fields.count > 1 ? kind.fields.firstIndex(where: \.isOfElements) : nil
@@ -107,10 +108,12 @@ extension ByteReader {
     var kind = IndexKind([])
     for _ in 0..<(try count(atMost: listLimit)) {
       let direction = try byte()
-      guard direction <= 1 else {
+      guard direction <= 3 else {
         throw .newer(at: offset, "a field of an index in the unknown direction \(direction)")
       }
-      kind.fields.append(IndexField(try texts(), descending: direction == 1))
+      let comparison = direction & 2 == 0 ? nil : try comparison()
+      kind.fields.append(
+        IndexField(try texts(), descending: direction & 1 == 1, comparing: comparison))
     }
     let flags = try byte()
     guard !kind.fields.isEmpty else { throw MalformedBytes(at: offset, "an index of no field") }
@@ -120,7 +123,9 @@ extension ByteReader {
     }
     if flags & Flag.elements != 0 {
       let place = further & Further.elementsPlace == 0 ? 0 : try count(atMost: listLimit)
-      guard kind.fields.indices.contains(place), !kind.fields[place].descending else {
+      guard kind.fields.indices.contains(place), !kind.fields[place].descending,
+        kind.fields[place].comparison == nil
+      else {
         throw MalformedBytes(at: offset, "an index of the elements of no field")
       }
       kind.fields[place].isOfElements = true
@@ -155,6 +160,15 @@ extension ByteReader {
       kind.isOfEnds = true
     }
     return kind
+  }
+
+  @_lifetime(self: copy self)
+  private mutating func comparison() throws(MalformedBytes) -> TextComparison {
+    let code = try byte()
+    guard let comparison = TextComparison(code: code) else {
+      throw .newer(at: offset, "a field of an index with the unknown comparison \(code)")
+    }
+    return comparison
   }
 
   @_lifetime(self: copy self)
@@ -209,7 +223,12 @@ extension ByteReader {
 
 extension QueryField {
   /// The names that lead to the field; none for the document's id.
-  var names: FieldNames { if case .field(let names) = self { names } else { [] } }
+  var names: FieldNames {
+    switch self {
+    case .documentID: []
+    case .field(let names), .compared(let names, _): names
+    }
+  }
 }
 
 extension FieldFilter.Condition {

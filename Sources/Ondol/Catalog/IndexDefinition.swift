@@ -8,14 +8,30 @@ struct IndexField: Sendable, Hashable {
   var descending: Bool
   /// Whether there is a row for each distinct element of the field, which is an array.
   var isOfElements: Bool
+  /// What its texts are compared by; nil by their bytes.
+  var comparison: TextComparison?
 
-  init(_ names: FieldNames, descending: Bool = false, isOfElements: Bool = false) {
+  init(
+    _ names: FieldNames, descending: Bool = false, isOfElements: Bool = false,
+    comparing comparison: TextComparison? = nil
+  ) {
     self.names = names
     self.descending = descending
     self.isOfElements = isOfElements
+    self.comparison = comparison
   }
 
-  /// As an app writes it: `status`, `-workDate` for descending, `tags[]` for the elements.
+  /// What conditions and orders know it by.
+  var field: QueryField { QueryField(names, comparing: comparison) }
+
+  /// What a row has for a value of the field.
+  func component(of value: Value) -> Value { comparison?.value(of: value) ?? value }
+
+  /// The same field with its texts compared by their bytes.
+  var plain: IndexField { IndexField(names, descending: descending) }
+
+  /// As an app writes it: `status`, `-workDate` for descending, `tags[]` for the elements,
+  /// `name~folded` for texts that are compared so.
   init(text: String) throws(DatabaseError) {
     let descending = text.utf8.first == UInt8(ascii: "-")
     let isOfElements = text.utf8.suffix(2).elementsEqual("[]".utf8)
@@ -24,15 +40,22 @@ struct IndexField: Sendable, Hashable {
         .invalidArgument, "an array's elements are found one by one, and so have no direction",
         field: text)
     }
-    let path = text.dropFirst(descending ? 1 : 0).dropLast(isOfElements ? 2 : 0)
+    let (path, comparison) = TextComparison.split(
+      text.dropFirst(descending ? 1 : 0).dropLast(isOfElements ? 2 : 0))
+    guard comparison == nil || !isOfElements else {
+      throw DatabaseError(
+        .invalidArgument, "an array's elements are compared by their bytes", field: text)
+    }
     self.init(
-      try FieldPath(String(path)).names(), descending: descending, isOfElements: isOfElements)
+      try FieldPath(path).names(), descending: descending, isOfElements: isOfElements,
+      comparing: comparison)
   }
 
   var path: FieldPath { FieldPath(names) }
 
   static func == (left: IndexField, right: IndexField) -> Bool {
     left.descending == right.descending && left.isOfElements == right.isOfElements
+      && left.comparison == right.comparison
       && ValueOrder.compareSegments(left.names, right.names) == 0
   }
 
@@ -40,12 +63,27 @@ struct IndexField: Sendable, Hashable {
     hasher.combine(segments: names)
     hasher.combine(descending)
     hasher.combine(isOfElements)
+    if let comparison { hasher.combine(comparison.code) }
   }
 }
 
 extension IndexField: CustomStringConvertible {
   var description: String {
-    (descending ? "-" : "") + WriteCompiler.describe(names) + (isOfElements ? "[]" : "")
+    (descending ? "-" : "") + WriteCompiler.describe(names) + (comparison?.suffix ?? "")
+      + (isOfElements ? "[]" : "")
+  }
+}
+
+extension [IndexField] {
+  /// Behind each field whose texts are compared the field itself, so that texts with equal keys are
+  /// in the order of their bytes.
+  var withTies: [IndexField] { flatMap { $0.comparison == nil ? [$0] : [$0, $0.plain] } }
+
+  /// The fields as an app named them.
+  var withoutTies: [IndexField] {
+    indices.filter { place in
+      place == 0 || self[place - 1].comparison == nil || self[place] != self[place - 1].plain
+    }.map { self[$0] }
   }
 }
 
@@ -74,7 +112,7 @@ struct IndexDefinition: Sendable, Hashable {
     if kind.isLink { return fields.prefix(1).map(\.names) }
     return fields.map(\.names)
       + (kind.condition?.fieldFilters ?? []).compactMap { filter in
-        if case .field(let names) = filter.field { names } else { nil }
+        filter.field == .documentID ? nil : filter.field.names
       }
   }
 
@@ -136,7 +174,8 @@ struct IndexKind: Sendable, Hashable {
 
   /// The fields as an app writes them, and behind them the direction of ids when it is special.
   var texts: [String] {
-    fields.map(\.description) + (opposesIDs ? [idDescending ? "-__name__" : "__name__"] : [])
+    fields.withoutTies.map(\.description)
+      + (opposesIDs ? [idDescending ? "-__name__" : "__name__"] : [])
   }
 
   private static let nullsNotDistinct = " nulls not distinct"

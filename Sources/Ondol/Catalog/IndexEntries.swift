@@ -83,7 +83,7 @@ extension IndexDefinition {
     for field in self.fields {
       if let value = field.isOfElements ? element : lookUp(field.names[...], in: fields) {
         if kind.nullsDistinct, case .null = value { isClaim = false }
-        if writer.append(value, descending: field.descending) { isCut = true }
+        if writer.append(field.component(of: value), descending: field.descending) { isCut = true }
       } else {
         isClaim = false
         writer.append(raw: [field.descending ? ~Self.missing : Self.missing])

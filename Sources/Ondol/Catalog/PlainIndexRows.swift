@@ -47,7 +47,11 @@ struct PlainIndexRows: Sendable {
       let descending = index.fields[place].descending
       if let value = try view.field(paths[place]) {
         if let text = try value.text {
-          writer.append(text: text, descending: descending)
+          if let comparison = index.fields[place].comparison {
+            writer.append(text: comparison.key(of: text.array).bytes, descending: descending)
+          } else {
+            writer.append(text: text, descending: descending)
+          }
         } else {
           writer.append(try value.value(symbols), descending: descending)
         }

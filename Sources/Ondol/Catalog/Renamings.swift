@@ -91,8 +91,8 @@ extension FilterTree {
     case .all(let trees): return .all(trees.map { $0.renamed(renaming) })
     case .any(let trees): return .any(trees.map { $0.renamed(renaming) })
     case .field(var filter):
-      if case .field(let names) = filter.field, let renamed = renaming.renamed(names) {
-        filter = FieldFilter(field: .field(renamed), condition: filter.condition)
+      if filter.field != .documentID, let renamed = renaming.renamed(filter.field.names) {
+        filter.field = QueryField(renamed, comparing: filter.field.comparison)
       }
       return .field(filter)
     }

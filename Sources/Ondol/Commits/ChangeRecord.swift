@@ -80,7 +80,7 @@ enum ChangeRecord {
       else { throw MalformedBytes(at: 1, "no other name of a collection") }
       return .renamed(renaming)
     default:
-      throw MalformedBytes(at: 0, "an unknown form")
+      throw .newer(at: 0, "an unknown form")
     }
   }
 

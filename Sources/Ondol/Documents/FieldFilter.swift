@@ -8,10 +8,42 @@
 enum QueryField: Sendable, Hashable {
   case documentID
   case field(FieldNames)
+  /// The keys of a field's texts: see TextComparison.
+  case compared(FieldNames, TextComparison)
 
   init(_ path: FieldPath) throws(DatabaseError) {
     self = path.isDocumentID ? .documentID : .field(try path.names())
   }
+
+  /// A field, and how its texts are compared; nil by their bytes.
+  init(_ names: FieldNames, comparing comparison: TextComparison?) {
+    self = comparison.map { .compared(names, $0) } ?? .field(names)
+  }
+
+  /// A field whose texts are compared.
+  ///
+  /// Throws `.invalidArgument` for documents' ids, which are compared by their bytes.
+  init(_ path: FieldPath, comparing comparison: TextComparison) throws(DatabaseError) {
+    guard !path.isDocumentID else {
+      throw DatabaseError(
+        .invalidArgument, "documents' ids are compared by their bytes; leave the comparison out",
+        field: "\(path)")
+    }
+    self = .compared(try path.names(), comparison)
+  }
+
+  /// How the field's texts are compared; nil by their bytes.
+  var comparison: TextComparison? {
+    if case .compared(_, let comparison) = self { comparison } else { nil }
+  }
+
+  /// The field whose texts are compared by their bytes.
+  var plain: QueryField {
+    if case .compared(let names, _) = self { .field(names) } else { self }
+  }
+
+  /// What the field's values are compared by.
+  func compared(_ value: Value) -> Value { comparison?.value(of: value) ?? value }
 
   /// The value in a document; nil when it is missing. `name` is what the query calls the document:
   /// its id in a collection, its path in a collection group.
@@ -19,6 +51,8 @@ enum QueryField: Sendable, Hashable {
     switch self {
     case .documentID: name
     case .field(let names): lookUp(names[...], in: fields)
+    case .compared(let names, let comparison):
+      lookUp(names[...], in: fields).map(comparison.value)
     }
   }
 
@@ -26,13 +60,29 @@ enum QueryField: Sendable, Hashable {
     switch (left, right) {
     case (.documentID, .documentID): true
     case (.field(let left), .field(let right)): ValueOrder.compareSegments(left, right) == 0
+    case (.compared(let left, let leftComparison), .compared(let right, let rightComparison)):
+      leftComparison == rightComparison && ValueOrder.compareSegments(left, right) == 0
     default: false
     }
   }
 
   func hash(into hasher: inout Hasher) {
-    if case .field(let names) = self { hasher.combine(segments: names) }
+    hasher.combine(segments: names)
+    if let comparison { hasher.combine(comparison.code) }
   }
+}
+
+extension QueryField {
+  /// Whether both are about the same field, however its texts are compared, so that a document has
+  /// neither or both.
+  func isOfSameField(as other: QueryField) -> Bool {
+    ValueOrder.compareSegments(names, other.names) == 0
+  }
+}
+
+extension [QueryField] {
+  /// Whether one of them is about the field, however texts are compared.
+  func contains(fieldOf field: QueryField) -> Bool { contains { $0.isOfSameField(as: field) } }
 }
 
 extension QueryField: CustomStringConvertible {
@@ -40,6 +90,7 @@ extension QueryField: CustomStringConvertible {
     switch self {
     case .documentID: "\(FieldPath.documentID())"
     case .field(let names): WriteCompiler.describe(names)
+    case .compared(let names, let comparison): WriteCompiler.describe(names) + comparison.suffix
     }
   }
 }

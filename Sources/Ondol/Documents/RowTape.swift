@@ -5,8 +5,9 @@
 //
 // The row has the bytes that encoding the same fields would give (ValueEncoder). Whatever is not
 // plain, or is to be refused with a reason, is refused here without one: then the fields are
-// encoded, which knows all rules. Refused are names that the collection has not met, instructions,
-// contents, fields written twice, places nobody wrote to, arrays in arrays and too deep nesting.
+// encoded, which knows all rules. Refused are names that the collection has not met, and forms of
+// values that the catalog does not say of it, instructions, contents, fields written twice, places
+// nobody wrote to and too deep nesting.
 
 internal import OndolEngine
 
@@ -14,7 +15,7 @@ internal import OndolEngine
 struct RowTape {
   /// Why a document does not become a row here.
   enum Refusal {
-    /// A name is not known.
+    /// A name is not known, or that documents have such values.
     case name
     /// What the document consists of.
     case form
@@ -141,6 +142,7 @@ struct RowTape {
     case .map(let fields): return put(fields, at: place)
     case .blob: return refuse()
     case .timestamp(let moment) where moment.isPending: return refuse()
+    case .decimal: guard isKnown(.decimals) else { return }
     default: break
     }
     let start = values.bytes.count
@@ -176,7 +178,7 @@ struct RowTape {
     order.removeAll(keepingCapacity: true)
     guard append(root, values.bytes, depth: 0), output.bytes.count <= ValueCoding.maximumLength
     else {
-      refuse()
+      if refusal == nil { refuse() }
       return nil
     }
     return output.bytes.bytes.array
@@ -187,7 +189,7 @@ struct RowTape {
   /// - Parameter written: the bytes of values.
   private mutating func append(_ number: Int, _ written: [UInt8], depth: Int) -> Bool {
     // As ValueCheck counts: the document's own map stands around the first level.
-    guard depth <= WriteCompiler.maximumNesting else { return false }
+    guard depth <= ValueForms.plainNesting || isDeepKnown(depth) else { return false }
     let container = containers[number]
     let start = order.count
     var place = container.first
@@ -221,7 +223,7 @@ struct RowTape {
       case .bytes(let range):
         output.bytes.append(written.bytes.extracting(range))
       case .container(let inner):
-        guard container.isMap || containers[inner].isMap,
+        guard container.isMap || containers[inner].isMap || isKnown(.nested),
           append(inner, written, depth: depth + 1)
         else { return false }
       case .code, .nothing: return false
@@ -229,6 +231,17 @@ struct RowTape {
     }
     order.removeLast(container.count)
     return true
+  }
+
+  /// Whether the catalog says that documents of the collection have such values.
+  private mutating func isKnown(_ form: ValueForms) -> Bool {
+    if output.symbols.forms.contains(form) { return true }
+    refusal = refusal ?? .name
+    return false
+  }
+
+  private mutating func isDeepKnown(_ depth: Int) -> Bool {
+    depth <= WriteCompiler.maximumNesting && isKnown(.nested)
   }
 
   /// Puts the places from one on into the order of their symbols; false when two have the same.

@@ -1,10 +1,10 @@
-// The rules a value must keep wherever it stands in a document: names of fields, depth, and no
-// array directly inside an array. Part of stage 1 of the write path.
+// The rules a value must keep wherever it stands in a document: names of fields, and depth. Part of
+// stage 1 of the write path.
 
 /// Checks values before they are written.
 enum ValueCheck {
   /// Throws `.invalidArgument` when `value`, which would stand at `place`, breaks a rule. `depth`
-  /// counts the maps around it.
+  /// counts the maps and arrays around it.
   static func check(
     _ value: Value, at place: @autoclosure () -> FieldNames, depth: Int
   ) throws(DatabaseError) {
@@ -18,16 +18,10 @@ enum ValueCheck {
     case .array(let elements):
       try checkDepth(depth, place())
       for element in elements {
-        if case .array = element {
-          throw DatabaseError(
-            .invalidArgument,
-            "an array cannot stand directly in an array; put a map around the inner one",
-            field: WriteCompiler.describe(place()))
-        }
         try check(element, at: place(), depth: depth + 1)
       }
-    case .null, .boolean, .integer, .double, .timestamp, .string, .bytes, .reference, .geoPoint,
-      .vector, .blob:
+    case .null, .boolean, .integer, .double, .decimal, .timestamp, .string, .bytes, .reference,
+      .geoPoint, .vector, .blob:
       break
     }
   }

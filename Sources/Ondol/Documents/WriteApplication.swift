@@ -54,7 +54,12 @@ extension WriteIntent {
       let place = transform.path[...]
       // A set replaces the document, so what its transforms meet is what the set left: nothing
       // stored.
-      let result = transform.operation.result(for: lookUp(place, in: fields))
+      let result: Value
+      do throws(DatabaseError) {
+        result = try transform.operation.result(for: lookUp(place, in: fields))
+      } catch {
+        throw error.within(field: WriteCompiler.describe(transform.path))
+      }
       try assign(result, at: place, in: &fields)
     }
     return fields
@@ -64,10 +69,12 @@ extension WriteIntent {
 extension FieldValue.Operation {
   /// What the field holds afterwards, when it holds `stored` now. Deletes are no transforms, and
   /// what could not be encoded never gets here.
-  func result(for stored: Value?) -> Value {
+  ///
+  /// Throws `.outOfRange` when a sum has more digits than a decimal.
+  func result(for stored: Value?) throws(DatabaseError) -> Value {
     switch self {
     case .serverTimestamp: .timestamp(.pending)
-    case .increment(let amount): sum(stored, amount)
+    case .increment(let amount): try sum(stored, amount)
     case .minimum(let limit): extreme(stored, limit) { $0 <= 0 }
     case .maximum(let limit): extreme(stored, limit) { $0 >= 0 }
     case .arrayUnion(let elements): union(stored, elements)
@@ -77,8 +84,8 @@ extension FieldValue.Operation {
   }
 }
 
-/// Integers saturate; one double makes the sum a double.
-private func sum(_ stored: Value?, _ amount: Value) -> Value {
+/// Integers saturate; one double makes the sum a double, and otherwise one decimal an exact one.
+private func sum(_ stored: Value?, _ amount: Value) throws(DatabaseError) -> Value {
   switch (stored, amount) {
   case (.integer(let left), .integer(let right)):
     let (result, overflow) = left.addingReportingOverflow(right)
@@ -86,8 +93,23 @@ private func sum(_ stored: Value?, _ amount: Value) -> Value {
   case (.integer(let left), .double(let right)): return .double(Double(left) + right)
   case (.double(let left), .integer(let right)): return .double(left + Double(right))
   case (.double(let left), .double(let right)): return .double(left + right)
+  case (.decimal(let left), .double(let right)): return .double(left.double + right)
+  case (.double(let left), .decimal(let right)): return .double(left + right.double)
+  case (.decimal(let left), .decimal(let right)): return try sum(left, right)
+  case (.decimal(let left), .integer(let right)): return try sum(left, DecimalValue(right))
+  case (.integer(let left), .decimal(let right)): return try sum(DecimalValue(left), right)
   default: return amount
   }
+}
+
+private func sum(_ left: DecimalValue, _ right: DecimalValue) throws(DatabaseError) -> Value {
+  guard let sum = DecimalValue.sum(left, right) else {
+    throw DatabaseError(
+      .outOfRange,
+      "\(left) and \(right) have a sum of more than \(DecimalValue.maximumDigits) digits; round"
+        + " one of them")
+  }
+  return .decimal(sum)
 }
 
 /// The stored number or the operand, whichever `keepsStored` chooses by their order; equal numbers

@@ -12,7 +12,7 @@
 /// Compiles calls into intents.
 enum WriteCompiler {
   /// How deep maps and arrays may be nested.
-  static let maximumNesting = 20
+  static let maximumNesting = 100
 
   /// `setData` without options: the document becomes `data`.
   static func set(_ data: [String: FieldInput]) throws(DatabaseError) -> WriteIntent {

@@ -105,7 +105,12 @@ enum WrittenFields: Sendable {
     }
     for transform in transforms {
       let names = transform.path[...]
-      let result = transform.operation.result(for: edits.value(at: names, over: map))
+      let result: Value
+      do throws(DatabaseError) {
+        result = try transform.operation.result(for: edits.value(at: names, over: map))
+      } catch {
+        throw error.within(field: WriteCompiler.describe(transform.path))
+      }
       guard try edits.assign(result, at: names, over: map) else { return nil }
     }
     return .row(row, edits)

@@ -100,6 +100,11 @@ struct CatalogCheck: Sendable {
       _ = try reader.texts()
       return
     }
+    if let keyspace = try CatalogKey.keyspace(of: CatalogKey.formsMark, key.bytes) {
+      keyspaces.append(keyspace)
+      _ = try ValueForms(value.bytes)
+      return
+    }
     let (keyspace, symbol) = try CatalogKey.parse(key.bytes)
     if let symbol {
       if names?.keyspace != keyspace { names = (keyspace, SymbolTable()) }

@@ -307,6 +307,10 @@ package final class Restoration: @unchecked Sendable {
       catalog.append(
         SalvagedRow(key: CatalogKey.symbol(UInt32(symbol), of: keyspace), value: Array(name.utf8)))
     }
+    if !encoder.symbols.forms.isEmpty {
+      catalog.append(
+        SalvagedRow(key: CatalogKey.forms(keyspace), value: encoder.symbols.forms.bytes))
+    }
     encoder = ValueEncoder(SymbolTable())
   }
 

@@ -74,6 +74,10 @@ struct SalvageCatalog {
       _ = try reader.texts()
       return others.append((keyspace, row))
     }
+    if let keyspace = try CatalogKey.keyspace(of: CatalogKey.formsMark, key) {
+      _ = try ValueForms(value)
+      return others.append((keyspace, row))
+    }
     let (keyspace, symbol) = try CatalogKey.parse(key)
     noteUse(of: keyspace)
     if let symbol {

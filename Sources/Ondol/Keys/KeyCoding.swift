@@ -78,7 +78,7 @@ enum KeyCoding {
     switch value {
     case .null: Tag.null...Tag.null
     case .boolean: Tag.no...Tag.yes
-    case .integer, .double: Tag.notANumber...Tag.positiveInfinity
+    case .integer, .double, .decimal: Tag.notANumber...Tag.positiveInfinity
     case .timestamp: Tag.timestamp...Tag.timestamp
     case .string: Tag.string...Tag.string
     case .bytes: Tag.bytes...Tag.bytes

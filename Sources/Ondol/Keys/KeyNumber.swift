@@ -1,4 +1,5 @@
-// Integers and doubles as one ordered run of bytes, exactly, and short for the numbers people use.
+// Integers, doubles and decimals as one ordered run of bytes, exactly, and short for the numbers
+// people use.
 //
 // With m = |value|, f = the largest double that is not above m, and r = m − f (zero for doubles, at
 // most 1,023 for integers below 2^63): the 63 bits of f without its sign, followed by the 10 bits
@@ -6,11 +7,20 @@
 // byte says whether anything but zeros follows, and where nothing does the number ends. A number
 // that stops earlier has a 0 there, where a longer, larger one has a 1. Negative numbers have every
 // byte complemented. Zero, NaN and the infinities are tags without a body.
+//
+// A decimal that is an integer or a double has the bytes of that. Any other lies between two doubles
+// that are neighbours: f is the lower one, and what follows tells it from the others there. First
+// the whole part of r, where integers have it, too: from 2^53 to 2^63. Then the place of the first
+// digit behind the point, so that 0.1...0.9 have -1, plus 8,192, in two bytes of seven bits; then
+// all digits from the first on, two in a byte. Between two numbers with one f and one r that is the
+// order, and both have all bits in front, zeros too, where integers and doubles end sooner.
 
 /// The body of a number other than zero and the special ones.
 enum KeyNumber {
   /// 9 bytes for f, 2 for r.
   static let maximumLength = 11
+  /// What is added to the place of a decimal's first digit.
+  static let placeBias = 8_192
 
   /// The double not above the magnitude, without sign, and what is missing to the magnitude.
   struct Parts: Equatable {
@@ -73,5 +83,74 @@ enum KeyNumber {
     // Below 2^63, as the rest does not reach the next double.
     let whole = Int64(magnitude) + Int64(parts.rest)
     return .integer(isNegative ? -whole : whole)
+  }
+}
+
+// MARK: - Decimals
+
+extension KeyNumber {
+  /// What stands for a decimal.
+  enum DecimalForm: Equatable {
+    /// The bytes of an integer or a double.
+    case plain(Parts)
+    /// More than these, and the digits.
+    case between(Parts)
+  }
+
+  /// How a decimal other than zero is written.
+  static func form(_ decimal: DecimalValue) -> DecimalForm {
+    if let whole = decimal.whole(Int64.self) { return .plain(parts(whole)) }
+    let below = decimal.magnitudeBelow
+    var parts = Parts(bits: below.double.bitPattern, rest: 0)
+    if below.isExact { return .plain(parts) }
+    if hasRest(below.double) {
+      // Below 2^63, so both are whole numbers that fit.
+      parts.rest = decimal.magnitudeFloor - UInt64(below.double)
+    }
+    return .between(parts)
+  }
+
+  /// Whether integers that are no doubles are above the double.
+  static func hasRest(_ double: Double) -> Bool { double >= 0x1p53 && double < 0x1p63 }
+
+  /// Appends a decimal behind `parts`, which are the double below it and the whole rest.
+  static func append(
+    _ decimal: DecimalValue, behind parts: Parts, mask: UInt8, to bytes: inout [UInt8]
+  ) {
+    let count = hasRest(Double(bitPattern: parts.bits)) ? maximumLength : 9
+    for index in 0..<count { bytes.append((chunk(index, of: parts) << 1 | 1) ^ mask) }
+    let digitCount = decimal.digitCount
+    let place = decimal.exponent + digitCount + placeBias - 1
+    bytes.append((UInt8(truncatingIfNeeded: place >> 7) << 1 | 1) ^ mask)
+    bytes.append((UInt8(truncatingIfNeeded: place & 0x7f) << 1 | 1) ^ mask)
+    var digits = decimal.coefficient
+    if digitCount % 2 == 1 { digits *= 10 }
+    var pairs: [UInt8] = []
+    while digits != 0 {
+      let (rest, pair) = digits.quotientAndRemainder(dividingBy: 100)
+      pairs.append(UInt8(truncatingIfNeeded: pair) << 1 | (pairs.isEmpty ? 0 : 1))
+      digits = rest
+    }
+    for pair in pairs.reversed() { bytes.append(pair ^ mask) }
+  }
+
+  /// The decimal of these digits, when it is written so behind `parts`.
+  ///
+  /// - Parameter pairs: the digits, two in each, of which there are 19 at most.
+  static func decimal(
+    _ parts: Parts, place: Int, pairs: [UInt8], isNegative: Bool
+  ) -> DecimalValue? {
+    guard let first = pairs.first, first >= 10, pairs.last != 0 else { return nil }
+    var coefficient: UInt128 = 0
+    for pair in pairs {
+      guard pair < 100 else { return nil }
+      coefficient = coefficient * 100 + UInt128(pair)
+    }
+    let exponent = place - placeBias + 1 - 2 * pairs.count
+    guard
+      let decimal = DecimalValue(coefficient, exponent: exponent, isNegative: isNegative),
+      form(decimal) == .between(parts)
+    else { return nil }
+    return decimal
   }
 }

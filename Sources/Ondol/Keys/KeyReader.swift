@@ -2,9 +2,9 @@
 // behind the components. The bytes come from a file and may be hostile; format and invariants are
 // in KeyCoding.
 //
-// What a key does not tell: whether a whole number was an integer or a double (it reads as an
-// integer when it fits, so 3.0 becomes 3 and −0.0 becomes 0), and which NaN it was. Everything else
-// comes back as it was.
+// What a key does not tell: whether a number was an integer, a double or a decimal where it can be
+// several of them (it reads as an integer when it fits, so 3.0 becomes 3 and −0.0 becomes 0, and
+// else as a double), and which NaN it was. Everything else comes back as it was.
 
 internal import OndolEngine
 
@@ -146,9 +146,36 @@ extension KeyReader {
     for index in 0..<KeyNumber.maximumLength {
       let byte = try octet() ^ numberMask
       KeyNumber.add(byte >> 1, at: index, to: &parts)
-      guard byte & 1 == 0 else { continue }
-      guard byte != 0, let value = KeyNumber.value(parts, isNegative: isNegative) else { break }
+      guard byte & 1 == 0 else {
+        if index == 8, !KeyNumber.hasRest(Double(bitPattern: parts.bits)) { break }
+        continue
+      }
+      guard byte != 0, let value = KeyNumber.value(parts, isNegative: isNegative) else {
+        throw malformed("a number that is none")
+      }
       return value
+    }
+    return .decimal(try decimal(behind: parts, isNegative: isNegative))
+  }
+
+  /// Reads the rest of a number that goes on behind the double below it.
+  @_lifetime(self: copy self)
+  private mutating func decimal(
+    behind parts: KeyNumber.Parts, isNegative: Bool
+  ) throws(MalformedBytes) -> DecimalValue {
+    let mask: UInt8 = isNegative ? 0xff : 0
+    let (high, low) = (try octet() ^ mask, try octet() ^ mask)
+    var pairs: [UInt8] = []
+    while high & low & 1 == 1, pairs.count < DecimalValue.maximumDigits / 2 {
+      let byte = try octet() ^ mask
+      pairs.append(byte >> 1)
+      guard byte & 1 == 0 else { continue }
+      let place = Int(high >> 1) << 7 | Int(low >> 1)
+      guard
+        let decimal = KeyNumber.decimal(
+          parts, place: place, pairs: pairs, isNegative: isNegative)
+      else { break }
+      return decimal
     }
     throw malformed("a number that is none")
   }

@@ -121,6 +121,7 @@ extension KeyWriter {
     case .boolean(let value): bytes.append(value ? KeyCoding.Tag.yes : KeyCoding.Tag.no)
     case .integer(let value): append(value)
     case .double(let value): append(value)
+    case .decimal(let value): append(value)
     case .timestamp(let value): append(value)
     case .string(let value):
       bytes.append(KeyCoding.Tag.string)
@@ -154,6 +155,16 @@ extension KeyWriter {
       bytes.append(KeyCoding.Tag.zero)
     } else {
       append(KeyNumber.parts(value), isNegative: value < 0)
+    }
+  }
+
+  private mutating func append(_ value: DecimalValue) {
+    guard !value.isZero else { return bytes.append(KeyCoding.Tag.zero) }
+    switch KeyNumber.form(value) {
+    case .plain(let parts): append(parts, isNegative: value.isNegative)
+    case .between(let parts):
+      bytes.append(value.isNegative ? KeyCoding.Tag.negative : KeyCoding.Tag.positive)
+      KeyNumber.append(value, behind: parts, mask: value.isNegative ? 0xff : 0, to: &bytes)
     }
   }
 

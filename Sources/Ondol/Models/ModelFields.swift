@@ -1,7 +1,8 @@
 // Which field of a document a property of a type is stored in. Values of the type are made from
 // examples, encoded as documents are, and compared: the field that holds what the property holds,
 // in every one of them, is the property's. This asks the type itself, so coding keys, strategies,
-// wrappers and types that encode by hand need no rules here.
+// wrappers and types that encode by hand need no rules here. Of a type that no examples can be made
+// of, properties are found by their names: see UnmadeModel.
 
 internal import OndolEngine
 
@@ -16,36 +17,37 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
 
   let encoder: DocumentEncoder
   let decoder: DocumentDecoder
-  private let samples: [Sample]
+  private let samples: Result<[Sample], UnmadeModel>
   private let known = Guarded(KnownPaths())
 
-  private init(_ encoder: DocumentEncoder, _ decoder: DocumentDecoder, _ samples: [Sample]) {
+  private init(_ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database) {
     self.encoder = encoder
     self.decoder = decoder
-    self.samples = samples
+    samples = Result { () throws(UnmadeModel) in
+      try Self.samples(encoder, decoder, in: database)
+    }
   }
 
   // MARK: - Samples
 
-  /// - Throws: `.failedPrecondition` naming the field of which no values are known.
-  convenience init(
+  private static func samples(
     _ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database
-  ) throws(DatabaseError) {
-    let first = try Self.sample(digit: nil, [:], encoder, decoder, in: database)
+  ) throws(UnmadeModel) -> [Sample] {
+    let first = try sample(digit: nil, [:], encoder, decoder, in: database)
     var samples = [first.sample]
     var digit = 0
     while first.numbers.count >> digit > 0 {
-      let next = try Self.sample(digit: digit, first.numbers, encoder, decoder, in: database)
+      let next = try sample(digit: digit, first.numbers, encoder, decoder, in: database)
       samples.append(next.sample)
       digit += 1
     }
-    self.init(encoder, decoder, samples)
+    return samples
   }
 
   private static func sample(
     digit: Int?, _ numbers: [String: Int], _ encoder: DocumentEncoder,
     _ decoder: DocumentDecoder, in database: Database
-  ) throws(DatabaseError) -> (sample: Sample, numbers: [String: Int]) {
+  ) throws(UnmadeModel) -> (sample: Sample, numbers: [String: Int]) {
     let probe = Probe(digit: digit, numbers: numbers, in: database)
     do {
       let model = try Model(from: ProbeDecoder(probe, userInfo: decoder.userInfo))
@@ -53,15 +55,11 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
         model: model, fields: try encoder.encode(model), documentID: probe.documentID)
       return (sample, probe.numbers)
     } catch let failure as ProbeFailure {
-      throw DatabaseError(
-        .failedPrecondition,
-        "\(Model.self) cannot be the type of a collection: \(failure.reason)",
-        field: failure.field)
+      throw UnmadeModel(field: failure.field, reason: failure.reason, keys: probe.keys)
     } catch {
-      throw DatabaseError(
-        .failedPrecondition,
-        "\(Model.self) cannot be the type of a collection, since it takes no examples: \(error);"
-          + " conform it to FieldExamples")
+      throw UnmadeModel(
+        field: nil, reason: "it takes no examples: \(error); conform it to FieldExamples",
+        keys: probe.keys)
     }
   }
 
@@ -69,7 +67,8 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
 
   /// The field that a property is stored in.
   ///
-  /// - Throws: `.invalidArgument` when it is stored in none, as what is worked out is.
+  /// - Throws: `.invalidArgument` when it is stored in none, as what is worked out is;
+  ///   `.failedPrecondition` when no values of the type are known and its name does not tell.
   /// - Complexity: O(1), the first time O(size of the type).
   func path<Content: Encodable>(
     of property: ModelProperty<Model, Content>
@@ -83,6 +82,12 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
   private func find<Content: Encodable>(
     _ property: ModelProperty<Model, Content>
   ) throws(DatabaseError) -> FieldPath {
+    let samples: [Sample]
+    switch self.samples {
+    case .success(let made): samples = made
+    case .failure(let unmade):
+      return try unmade.path(of: property, encoder.keyStrategy)
+    }
     var contents: [Value] = []
     for sample in samples {
       contents.append(try encoder.anyInput(of: property.read(sample.model)).plainValue())
@@ -165,7 +170,7 @@ extension ModelFields {
   /// What is known of the type, found out now when nobody asked before.
   static func of(
     _ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database
-  ) throws(DatabaseError) -> ModelFields {
+  ) -> ModelFields {
     let key = ModelKey(
       type: ObjectIdentifier(Model.self), keyStrategy: encoder.keyStrategy,
       dateStrategy: encoder.dateStrategy)
@@ -175,7 +180,7 @@ extension ModelFields {
       && decoder.keyStrategy == encoder.keyStrategy
       && decoder.dateStrategy == encoder.dateStrategy
     if isPlain, let known = knownModels.withLock({ $0[key] }) as? ModelFields { return known }
-    let fields = try ModelFields(encoder, decoder, in: database)
+    let fields = ModelFields(encoder, decoder, in: database)
     if isPlain { knownModels.withLock { $0[key] = fields } }
     return fields
   }

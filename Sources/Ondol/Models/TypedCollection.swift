@@ -104,11 +104,18 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   let name: @Sendable (ModelFields<Model>) throws(DatabaseError) -> String
 
   /// The least value first.
+  ///
+  /// - Parameters:
+  ///   - property: what is indexed.
+  ///   - comparison: how its texts are compared; nil by their bytes.
   public static func ascending<Content: Encodable & Sendable>(
-    _ property: any KeyPath<Model, Content> & Sendable
+    _ property: any KeyPath<Model, Content> & Sendable,
+    comparing comparison: TextComparison? = nil
   ) -> TypedIndexKey {
     TypedIndexKey { (fields) throws(DatabaseError) in
-      "\(try fields.path(of: ModelProperty(property)))"
+      IndexedField.ascending(
+        try fields.path(of: ModelProperty(property)), comparing: comparison
+      ).text
     }
   }
 
@@ -122,11 +129,18 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   }
 
   /// The greatest value first.
+  ///
+  /// - Parameters:
+  ///   - property: what is indexed.
+  ///   - comparison: how its texts are compared; nil by their bytes.
   public static func descending<Content: Encodable & Sendable>(
-    _ property: any KeyPath<Model, Content> & Sendable
+    _ property: any KeyPath<Model, Content> & Sendable,
+    comparing comparison: TextComparison? = nil
   ) -> TypedIndexKey {
     TypedIndexKey { (fields) throws(DatabaseError) in
-      "-\(try fields.path(of: ModelProperty(property)))"
+      IndexedField.descending(
+        try fields.path(of: ModelProperty(property)), comparing: comparison
+      ).text
     }
   }
 }
@@ -171,14 +185,14 @@ extension CollectionReference {
   /// This collection with documents of a type.
   ///
   /// The type is decoded from examples, once in a process, to find out in which field each of its
-  /// properties is stored.
+  /// properties is stored. Documents of one that takes no examples are stored and read all the
+  /// same, and properties are found by their names; see ``FieldExamples``.
   ///
   /// - Parameters:
   ///   - type: what the documents are.
   ///   - encoder: how values are stored.
   ///   - decoder: how they are read; with the encoder's strategies unless said otherwise.
-  /// - Throws: `.failedPrecondition` naming a field of whose type no two values are known; see
-  ///   ``FieldExamples``.
+  /// - Throws: Nothing so far; what is wrong with the path is thrown by the calls that use it.
   /// - Complexity: O(1); the first time for a type O(f log f) for f fields, some hundred
   ///   microseconds.
   public func of<Model: Codable & Sendable>(
@@ -189,15 +203,14 @@ extension CollectionReference {
       decoder
       ?? DocumentDecoder(keyStrategy: encoder.keyStrategy, dateStrategy: encoder.dateStrategy)
     return TypedCollection(
-      collection: self, fields: try ModelFields.of(encoder, decoder, in: database))
+      collection: self, fields: ModelFields.of(encoder, decoder, in: database))
   }
 }
 
 extension Database {
   /// The collection at `path` with documents of a type. See `CollectionReference.of(_:)`.
   ///
-  /// - Throws: `.failedPrecondition` naming a field of whose type no two values are known; see
-  ///   ``FieldExamples``. What is wrong with the path is thrown by the calls that use it.
+  /// - Throws: Nothing so far; what is wrong with the path is thrown by the calls that use it.
   public func collection<Model: Codable & Sendable>(
     _ path: String, of type: Model.Type, encoder: DocumentEncoder = DocumentEncoder(),
     decoder: DocumentDecoder? = nil

@@ -16,7 +16,7 @@ public struct TypedFilter<Model: Codable & Sendable>: Sendable {
   /// The condition on fields.
   let filter: @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter
 
-  private init(_ filter: @escaping @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter) {
+  init(_ filter: @escaping @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter) {
     self.filter = filter
   }
 

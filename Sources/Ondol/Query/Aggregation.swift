@@ -1,5 +1,6 @@
 // Numbers about a result, worked out from documents as they lie in their rows. Sums are exact, so
-// they do not depend on the order that documents come in; one double makes a sum a double.
+// they do not depend on the order that documents come in; one double makes a sum a double, and
+// otherwise one decimal makes it a decimal.
 
 internal import OndolEngine
 
@@ -21,8 +22,8 @@ public struct AggregateField: Sendable, Hashable {
   public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
 
   /// The sum of a field's numbers; what is no number is passed over. An integer when all of them
-  /// are and it fits, otherwise a double; 0 when there are none, NaN when one of them is. As in
-  /// Firestore.
+  /// are and it fits; a decimal, exact, when one of them is, none is a double and it fits; otherwise
+  /// a double. 0 when there are none, NaN when one of them is.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func sum(_ field: FieldPath) -> AggregateField {
@@ -61,6 +62,8 @@ struct Aggregator: Sendable {
   private var integers: Int128 = 0
   private var doubles = ExactSum()
   private var doubleCount = 0
+  private var decimals = DecimalSum()
+  private var decimalCount = 0
   private var extreme: Value?
 
   init(_ kind: AggregateField.Kind) {
@@ -83,6 +86,9 @@ struct Aggregator: Sendable {
       case .double(let number):
         doubles.add(number)
         doubleCount += 1
+      case .decimal(let number):
+        decimals.add(number)
+        decimalCount += 1
       default: return
       }
       count += 1
@@ -101,7 +107,10 @@ struct Aggregator: Sendable {
     switch kind {
     case .count: count += 1
     case .sum, .average:
-      guard let number = try field?.number else { return }
+      guard let number = try field?.number else {
+        if let decimal = field?.decimal { add(.decimal(decimal)) }
+        return
+      }
       switch number {
       case .integer(let number): integers += Int128(number)
       case .double(let number):
@@ -128,6 +137,8 @@ struct Aggregator: Sendable {
       integers += other.integers
       doubles.add(other.doubles)
       doubleCount += other.doubleCount
+      decimals.add(other.decimals)
+      decimalCount += other.decimalCount
     case .minimum, .maximum: add(other.extreme)
     }
   }
@@ -146,6 +157,9 @@ struct Aggregator: Sendable {
       case .double(let number):
         doubles.remove(number)
         doubleCount -= 1
+      case .decimal(let number):
+        decimals.remove(number)
+        decimalCount -= 1
       default: return true
       }
       count -= 1
@@ -161,11 +175,27 @@ struct Aggregator: Sendable {
     switch kind {
     case .count: return .integer(Int64(count))
     case .sum:
+      if decimalCount > 0 { return sumWithDecimals }
       if doubleCount == 0, let sum = Int64(exactly: integers) { return .integer(sum) }
       return .double(doubles.value + Double(integers))
     case .average:
-      return count == 0 ? nil : .double((doubles.value + Double(integers)) / Double(count))
+      guard count > 0 else { return nil }
+      let whole = decimalCount > 0 ? exactSum.double : Double(integers)
+      return .double((doubles.value + whole) / Double(count))
     case .minimum, .maximum: return extreme
     }
+  }
+
+  /// The sum of the decimals and the integers.
+  private var exactSum: DecimalSum {
+    var sum = decimals
+    sum.add(integers)
+    return sum
+  }
+
+  private var sumWithDecimals: Value {
+    let exact = exactSum
+    if doubleCount == 0, let sum = exact.value { return .decimal(sum) }
+    return .double(doubles.value + exact.double)
   }
 }

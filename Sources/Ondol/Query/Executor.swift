@@ -121,7 +121,7 @@ struct Executor {
 
   /// Warns of a field that nobody has.
   mutating func note(_ field: QueryField) {
-    guard case .field(let path) = field, let name = path.first, parts.isUnknown(name),
+    guard let name = field.names.first, parts.isUnknown(name),
       !unknownFields.contains(exactly: name),
       // What an upgrade makes of documents has fields of its own.
       hasNoUpgrades

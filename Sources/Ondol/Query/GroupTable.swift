@@ -106,7 +106,8 @@ struct FieldReader {
       switch field {
       case nil: (.nothing, ResolvedPath([], in: symbols))
       case .documentID: (.name, ResolvedPath([], in: symbols))
-      case .field(let names): (.field, ResolvedPath(names, in: symbols))
+      // What is aggregated or grouped by is named by a path, and so by its bytes.
+      case .field(let names), .compared(let names, _): (.field, ResolvedPath(names, in: symbols))
       }
     }
   }

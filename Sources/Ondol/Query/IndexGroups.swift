@@ -50,7 +50,7 @@ private struct GroupReader {
     for field in groupFields { wanted.append(try QueryField(field)) }
     guard
       wanted.allSatisfy({ field in
-        scan.index.fields.contains { !$0.isOfElements && .field($0.names) == field }
+        scan.index.fields.contains { !$0.isOfElements && $0.field == field }
       })
     else { return nil }
     self.scan = scan

@@ -54,7 +54,7 @@ struct IndexUse {
 
   /// The values `field` is fixed to, sorted; of elements those of which an array must have one.
   private func points(for field: IndexField) -> (FieldFilter, [Value])? {
-    let filters = part.filters(on: field.names)
+    let filters = part.filters(on: field.field)
     if field.isOfElements {
       for filter in filters {
         if case .arrayContains(let element) = filter.condition { return (filter, [element]) }
@@ -105,8 +105,8 @@ struct IndexUse {
 
   private mutating func setRanges() {
     let next = fixed < index.fields.count ? index.fields[fixed] : nil
-    let filters = next.map { part.filters(on: $0.names) } ?? []
-    isNextPresent = next.map { part.needs(.field($0.names)) } ?? false
+    let filters = next.map { part.filters(on: $0.field) } ?? []
+    isNextPresent = next.map { part.needs($0.field) } ?? false
     hasRange = filters.contains(where: \.isRange)
     var inexact: [FieldFilter] = []
     let ranges = prefixes.map { prefix in
@@ -130,7 +130,7 @@ struct IndexUse {
   var isExact: Bool {
     guard !scan.isRepeating else { return false }
     let count = fixed + (isNextPresent ? 1 : 0)
-    let present = index.fields.prefix(count).map { QueryField.field($0.names) }
+    let present = index.fields.prefix(count).map(\.field)
     return part.isExact(answered: answered, present: present)
   }
 
@@ -154,8 +154,12 @@ struct IndexUse {
     if scan.isRepeating { return [] }
     var walked: [SortOrder] = []
     for field in index.fields[walkedFrom...] where !field.isOfElements {
-      let order = SortOrder(field: .field(field.names), descending: field.descending)
+      let order = SortOrder(field: field.field, descending: field.descending)
       if !isConstant(order.field) { walked.append(order) }
+      // No two documents have one key, and those without a text have no other value, either.
+      if index.kind.isUnique, index.fields.count == 1, field.comparison != nil {
+        walked.append(SortOrder(field: order.field.plain, descending: field.descending))
+      }
     }
     walked.append(SortOrder(field: .documentID, descending: index.idDescending))
     return walked
@@ -166,7 +170,7 @@ struct IndexUse {
     guard field != .documentID else { return false }
     if part.isSingleValued(field) { return true }
     return index.fields[..<walkedFrom].contains { fixed in
-      !fixed.isOfElements && field == .field(fixed.names)
+      !fixed.isOfElements && field == fixed.field
     }
   }
 
@@ -193,7 +197,7 @@ struct IndexUse {
   /// field is in front of all values; a document without the index's first field has no row.
   private func isPlacedAsWalked(_ order: SortOrder, isFirst: Bool) -> Bool {
     if order.missing == .excluded || part.needs(order.field) { return true }
-    guard case .field = order.field, order.field != .field(index.fields[0].names) else {
+    guard order.field != .documentID, !order.field.isOfSameField(as: index.fields[0].field) else {
       return false
     }
     return order.missing == (order.descending ? .last : .first)
@@ -239,15 +243,15 @@ struct IndexUse {
     var constants = part.singleValues
     for field in index.fields[..<walkedFrom] where !field.isOfElements {
       if let (_, values) = points(for: field), values.count == 1 {
-        constants.append((field.names, values[0]))
+        constants.append((field.field, values[0]))
       }
     }
-    for (names, value) in constants {
-      if let key = fields[.field(names)], key != value { return nil }
+    for (field, value) in constants {
+      if let key = fields[field], key != value { return nil }
     }
     var writer = KeyWriter(prefix)
     for field in index.fields[walkedFrom...] {
-      guard !field.isOfElements, let key = fields[.field(field.names)] else {
+      guard !field.isOfElements, let key = fields[field.field] else {
         // A constant field between walked ones, or the place says no more.
         guard let (_, values) = points(for: field), values.count == 1 else {
           return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil

@@ -9,6 +9,8 @@ struct Matcher: Sendable {
   /// The conditions.
   private let program: RowProgram
   private let orders: [(order: SortOrder, path: ResolvedPath?)]
+  /// Whether texts of one of the orders are compared.
+  private let hasComparisons: Bool
   private let start: NormalQuery.Bound?
   private let end: NormalQuery.Bound?
   private let naming: DocumentNaming
@@ -29,14 +31,14 @@ struct Matcher: Sendable {
     end = query.end
     program = RowProgram(
       query.conjuncts, required: query.required, lifetime, endingAfter: moment, naming, symbols)
+    hasComparisons = query.orders.contains { $0.field.comparison != nil }
     orders = query.orders.map { ($0, Self.resolve($0.field, symbols)) }
     self.lifetime = lifetime.map { (ResolvedPath($0, in: symbols), moment) }
   }
 
   /// Nil for the document's name.
   static func resolve(_ field: QueryField, _ symbols: SymbolTable) -> ResolvedPath? {
-    guard case .field(let names) = field else { return nil }
-    return ResolvedPath(names, in: symbols)
+    field == .documentID ? nil : ResolvedPath(field.names, in: symbols)
   }
 
   /// Whether documents can be judged without their keys.
@@ -108,7 +110,8 @@ struct Matcher: Sendable {
     _ index: Int, _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> Value? {
     guard let path = orders[index].path else { return try naming.name(in: key) }
-    return try view.field(path)?.value(symbols)
+    let value = try view.field(path)?.value(symbols)
+    return hasComparisons ? value.map(orders[index].order.field.compared) : value
   }
 
   private func isWithinPlaces(

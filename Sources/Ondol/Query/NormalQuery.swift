@@ -63,11 +63,15 @@ extension NormalQuery.Bound {
           "the result is ordered by \(shape.orders.count) fields and cannot begin or end at"
             + " \(values.count) values; call order(by:) for each of them")
       }
+      // An order that stands twice counts once; so does its value.
+      var complete: [SortOrder] = []
       keys = []
       for (value, order) in zip(values, shape.orders) {
-        keys.append(order.field == .documentID ? try shape.name(from: value) : value)
+        let name = order.field == .documentID ? try shape.name(from: value) : value
+        let count = complete.count
+        complete.complete(with: order)
+        for order in complete[count...] { keys.append(order.field.compared(name)) }
       }
-      try shape.removeRepeatedOrders(&keys)
     case .document(let path, let fields):
       let name = shape.name(of: path)
       keys = orders.keys(of: fields.map ?? [:], name: name)
@@ -91,14 +95,6 @@ extension NormalQuery.Bound {
 }
 
 extension QueryShape {
-  /// An order that stands twice counts once; so does its value in a cursor.
-  fileprivate func removeRepeatedOrders(_ keys: inout [Value?]) throws(DatabaseError) {
-    for index in keys.indices.reversed()
-    where orders[..<index].contains(where: { $0.field == orders[index].field }) {
-      keys.remove(at: index)
-    }
-  }
-
   /// Whether a place has a value for an order that stands behind the document's name.
   fileprivate var hasPlaceBehindName: Bool {
     let count = orders.firstIndex { $0.field == .documentID }.map { $0 + 1 } ?? .max

@@ -24,7 +24,7 @@ extension [PointComparison] {
     self.init()
     reserveCapacity(conditions.count)
     for tree in conditions {
-      guard case .field(let filter) = tree, case .field = filter.field else { return nil }
+      guard case .field(let filter) = tree, filter.field != .documentID else { return nil }
       switch filter.condition {
       case .equal: append(PointComparison(field: filter.field, isList: false))
       case .isIn(let values) where values.count > 1:
@@ -77,15 +77,14 @@ struct PointPlan: Sendable {
     else { return nil }
     comparisons = []
     for field in fields.prefix(scan.fixed) {
-      let wanted = QueryField.field(field.names)
-      guard let place = form.comparisons.firstIndex(where: { $0.field == wanted }),
+      guard let place = form.comparisons.firstIndex(where: { $0.field == field.field }),
         !comparisons.contains(place)
       else { return nil }
       comparisons.append(place)
     }
     self.scan = scan
     let next = fields.dropFirst(scan.fixed).first
-    needsNext = next.map { required.contains(.field($0.names)) } ?? false
+    needsNext = next.map { required.contains(fieldOf: $0.field) } ?? false
     isInOrder = plan.isInOrder
   }
 
@@ -94,7 +93,7 @@ struct PointPlan: Sendable {
   func mayBegin(atValuesOf count: Int, _ orders: [SortOrder]) -> Bool {
     let fields = scan.index.fields.dropFirst(scan.fixed).prefix(count)
     return isInOrder && count > 0 && fields.count == count && count <= orders.count
-      && zip(fields, orders).allSatisfy { .field($0.names) == $1.field }
+      && zip(fields, orders).allSatisfy { $0.field == $1.field }
   }
 
   /// The plan for the values of a query; nil when one of them is too long for a key.

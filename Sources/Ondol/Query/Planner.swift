@@ -169,7 +169,7 @@ struct Planner: Sendable {
   private func suggestion() -> [IndexField]? {
     var fields: [IndexField] = []
     for case .field(let filter) in query.conjuncts {
-      guard case .field(let names) = filter.field else { continue }
+      guard filter.field != .documentID else { continue }
       let isOfElements: Bool
       switch filter.condition {
       case .equal, .isIn: isOfElements = false
@@ -177,21 +177,28 @@ struct Planner: Sendable {
       default: continue
       }
       let isCovered = fields.contains { field in
-        filter.field == .field(field.names) || isOfElements && field.isOfElements
+        filter.field.isOfSameField(as: field.field) || isOfElements && field.isOfElements
       }
-      if !isCovered { fields.append(IndexField(names, isOfElements: isOfElements)) }
+      if !isCovered {
+        fields.append(
+          IndexField(
+            filter.field.names, isOfElements: isOfElements, comparing: filter.field.comparison))
+      }
     }
     let isReversed = query.isReversed
     let orders = query.orders.filter { order in
-      !fields.contains { order.field == .field($0.names) }
+      !fields.contains { order.field.isOfSameField(as: $0.field) }
     }
     for order in orders {
       // An index on a field lacks the documents without it.
-      guard case .field(let names) = order.field, order.missing == .excluded || !fields.isEmpty
+      guard order.field != .documentID, order.missing == .excluded || !fields.isEmpty
       else { break }
-      fields.append(IndexField(names, descending: order.descending != isReversed))
+      fields.append(
+        IndexField(
+          order.field.names, descending: order.descending != isReversed,
+          comparing: order.field.comparison))
     }
-    return fields.isEmpty ? nil : fields
+    return fields.isEmpty ? nil : fields.withoutTies
   }
 }
 

@@ -71,7 +71,7 @@ final class PlannerPart {
   /// that an index can do begins with, and quickly asked of many.
   private func mayServe(_ index: IndexDefinition) -> Bool {
     guard let first = index.fields.first else { return false }
-    let field = QueryField.field(first.names)
+    let field = first.field
     return filters.contains { $0.field == field } || query.orders.contains { $0.field == field }
   }
 
@@ -88,7 +88,7 @@ final class PlannerPart {
     var covered: Set<QueryField> = []
     return uses.filter { use in
       guard use.isOnePoint else { return false }
-      let fields = Set(use.scan.index.fields.map { QueryField.field($0.names) })
+      let fields = Set(use.scan.index.fields.map(\.field))
       guard covered.isDisjoint(with: fields) else { return false }
       covered.formUnion(fields)
       return true
@@ -119,16 +119,17 @@ final class PlannerPart {
   /// Whether a document must have the index's first field to be in the result.
   private func needsFirstField(of index: IndexDefinition) -> Bool {
     guard let first = index.fields.first, !index.kind.isOfElements else { return false }
-    return needs(.field(first.names))
+    return needs(first.field)
   }
 
   /// Whether a document must have the field to be in the result.
   func needs(_ field: QueryField) -> Bool {
-    filters.contains { $0.field == field } || query.required.contains(field)
+    filters.contains { $0.field.isOfSameField(as: field) }
+      || query.required.contains(fieldOf: field)
   }
 
-  func filters(on names: FieldNames) -> [FieldFilter] {
-    filters.filter { $0.field == .field(names) }
+  func filters(on field: QueryField) -> [FieldFilter] {
+    filters.filter { $0.field == field }
   }
 
   /// Whether the conditions let through only documents that `condition` lets through.
@@ -142,12 +143,12 @@ final class PlannerPart {
 
   /// Fields that have one value in all results, so that ordering by them changes nothing, and the
   /// values.
-  private(set) lazy var singleValues: [(names: FieldNames, value: Value)] =
+  private(set) lazy var singleValues: [(field: QueryField, value: Value)] =
     filters.compactMap { filter in
-      guard case .equal(let value) = filter.condition, case .field(let names) = filter.field else {
+      guard case .equal(let value) = filter.condition, filter.field != .documentID else {
         return nil
       }
-      return (names, value)
+      return (filter.field, value)
     }
 
   /// Whether the field has one value in all results.
@@ -167,7 +168,7 @@ final class PlannerPart {
   func isExact(considering uses: [IndexUse]) -> Bool {
     isExact(
       answered: uses.flatMap(\.answered),
-      present: uses.flatMap { $0.scan.index.fields.map { .field($0.names) } })
+      present: uses.flatMap { $0.scan.index.fields.map(\.field) })
   }
 
   /// Whether nothing is left to ask of a document when the conditions `answered` are met and it has
@@ -177,7 +178,7 @@ final class PlannerPart {
       guard case .field(let filter) = tree else { return false }
       return answered.contains(filter)
     }
-      && query.required.allSatisfy { $0 == .documentID || present.contains($0) }
+      && query.required.allSatisfy { $0 == .documentID || present.contains(fieldOf: $0) }
       && query.start == nil && query.end == nil
   }
 }

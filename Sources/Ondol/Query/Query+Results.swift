@@ -22,13 +22,7 @@ extension QuerySource {
     by field: FieldPath, descending: Bool = false, missing: MissingPlacement = .excluded
   ) -> Query {
     query.changed { (shape) throws(DatabaseError) in
-      if let name = field.nameBehindMinus {
-        throw DatabaseError(
-          .invalidArgument,
-          "order(by: \"-\(name)\") would order by a field of that very name; write"
-            + " order(by: \"\(name)\", descending: true), or put the name in backticks where it is"
-            + " meant", field: "\(field)")
-      }
+      try shape.refuseMinus(in: field)
       shape.orders.append(
         SortOrder(field: try QueryField(field), descending: descending, missing: missing))
     }
@@ -250,5 +244,17 @@ extension DocumentSnapshot {
         path: "\(path)")
     }
     return .document(path: path, fields: .map(contents.fields))
+  }
+}
+
+extension QueryShape {
+  /// Throws for a field as an index would have it, whose direction is told otherwise here.
+  func refuseMinus(in field: FieldPath) throws(DatabaseError) {
+    guard let name = field.nameBehindMinus else { return }
+    throw DatabaseError(
+      .invalidArgument,
+      "order(by: \"-\(name)\") would order by a field of that very name; write"
+        + " order(by: \"\(name)\", descending: true), or put the name in backticks where it is"
+        + " meant", field: "\(field)")
   }
 }

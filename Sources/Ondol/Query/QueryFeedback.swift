@@ -50,7 +50,7 @@ extension Database {
     for part in executor.parts {
       guard let fields = part.plan.suggestion else { continue }
       let pattern = part.naming.pattern
-      let kind = IndexKind(fields, isOfGroup: part.naming.collection == nil)
+      let kind = IndexKind(fields.withTies, isOfGroup: part.naming.collection == nil)
       let name = "\(pattern) \(kind.name)"
       guard feedback.indexesUnderway.withLock({ $0.insert(ExactText(name)).inserted }) else {
         continue
@@ -77,7 +77,7 @@ extension Executor {
     var names: [String] = []
     for part in parts where part.plan.suggestion != nil {
       for index in part.indexes where !names.contains(exactly: index.name) {
-        guard let first = index.fields.first, !first.isOfElements,
+        guard let first = index.fields.first, !first.isOfElements, first.comparison == nil,
           query.conjuncts.contains(where: { $0.asksForElements(of: first.names) })
         else { continue }
         names.append(index.name)

@@ -104,7 +104,7 @@ struct QueryShape: Sendable, Hashable {
   /// it.
   var everyOrder: [SortOrder] {
     var complete: [SortOrder] = []
-    for order in orders where !complete.orders(by: order.field) { complete.append(order) }
+    for order in orders { complete.complete(with: order) }
     let descending = orders.last?.descending ?? false
     var fields: [QueryField] = []
     for tree in filters {
@@ -116,9 +116,7 @@ struct QueryShape: Sendable, Hashable {
       fields.sort { ValueOrder.compare($0.description, $1.description) < 0 }
     }
     fields.append(.documentID)
-    for field in fields where !complete.orders(by: field) {
-      complete.append(SortOrder(field: field, descending: descending))
-    }
+    for field in fields { complete.complete(with: SortOrder(field: field, descending: descending)) }
     return complete
   }
 
@@ -203,6 +201,18 @@ extension [SortOrder] {
     return fields
   }
 
+  /// Adds an order unless it says nothing more, and behind a comparison of texts the texts
+  /// themselves: where keys are equal, bytes decide.
+  mutating func complete(with order: SortOrder) {
+    // Equal texts have equal keys.
+    guard !orders(by: order.field), !orders(by: order.field.plain) else { return }
+    append(order)
+    guard order.field.comparison != nil else { return }
+    var tie = order
+    tie.field = order.field.plain
+    append(tie)
+  }
+
   /// Whether one of the orders is by the field.
   func orders(by field: QueryField) -> Bool { contains { $0.field == field } }
 
@@ -231,6 +241,8 @@ extension [SortOrder] {
       switch order.field {
       case .documentID: name
       case .field(let names): contents?.value(at: names)
+      case .compared(let names, let comparison):
+        contents?.value(at: names).map(comparison.value)
       }
     }
   }

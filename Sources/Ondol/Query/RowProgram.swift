@@ -27,6 +27,8 @@ struct RowProgram: Sendable {
       /// The condition whose place the operand is, asked of the decoded value or of the document's
       /// name.
       case value, name
+      /// The comparison and condition whose place the operand is, asked of the key of a text.
+      case key
     }
 
     var test: Test
@@ -62,6 +64,7 @@ struct RowProgram: Sendable {
   private var textLists: [[Int64]] = []
   private var integerLists: [[Int64]] = []
   private var conditions: [FieldFilter.Condition] = []
+  private var keyConditions: [(comparison: TextComparison, condition: FieldFilter.Condition)] = []
   /// Whether documents are asked for their names.
   private(set) var needsKeys = false
 
@@ -75,8 +78,8 @@ struct RowProgram: Sendable {
     self.naming = naming
     // From the last to the first, since a step knows those behind it.
     for field in required.reversed() {
-      guard case .field(let names) = field else { continue }
-      start = add(Step(test: .exists), names, start, Self.refusing)
+      guard field != .documentID else { continue }
+      start = add(Step(test: .exists), field.names, start, Self.refusing)
     }
     start = add(.all(conjuncts), whenMet: start, whenNot: Self.refusing)
     if let lifetime {
@@ -101,12 +104,18 @@ extension RowProgram {
   }
 
   private mutating func add(_ filter: FieldFilter, _ whenMet: Int32, _ whenNot: Int32) -> Int32 {
-    guard case .field(let names) = filter.field else {
+    switch filter.field {
+    case .documentID:
       needsKeys = true
       return add(general(.name, filter.condition), nil, whenMet, whenNot)
+    case .field(let names):
+      let step = step(for: filter.condition) ?? general(.value, filter.condition)
+      return add(step, names, whenMet, whenNot)
+    case .compared(let names, let comparison):
+      keyConditions.append((comparison, filter.condition))
+      let step = Step(test: .key, operand: Int64(keyConditions.count - 1))
+      return add(step, names, whenMet, whenNot)
     }
-    let step = step(for: filter.condition) ?? general(.value, filter.condition)
-    return add(step, names, whenMet, whenNot)
   }
 
   private mutating func add(
@@ -256,6 +265,9 @@ extension RowProgram {
       }
     case .value, .name:
       return conditions[Int(step.operand)].matches(try field.value(symbols))
+    case .key:
+      let (comparison, condition) = keyConditions[Int(step.operand)]
+      return condition.matches(comparison.value(of: try field.value(symbols)))
     }
     if order.isEmpty { return step.admitsOthers && field.code != 0 }
     return !order.isDisjoint(with: step.orders)

@@ -64,28 +64,11 @@ struct Tokenizer: Sendable {
     while offset < bytes.count {
       if run.addLetters(of: bytes, from: &offset) { continue }
       let start = offset
-      let character = Self.character(in: bytes, at: &offset)
+      let character = CharacterTables.character(in: bytes, at: &offset)
       run.add(character, start..<offset)
     }
     run.finish()
     return run.list
-  }
-
-  /// The character at `offset`, which goes behind it. Texts are valid UTF-8; whatever is not, is a
-  /// separator.
-  @inline(__always)
-  private static func character(in bytes: [UInt8], at offset: inout Int) -> UInt32 {
-    let first = UInt32(bytes[offset])
-    offset += 1
-    if first < 0x80 { return first }
-    let more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3
-    guard offset + more <= bytes.count else { return 0 }
-    var character = first & (0x3f >> UInt32(more))
-    for place in offset..<(offset + more) {
-      character = character << 6 | UInt32(bytes[place] & 0x3f)
-    }
-    offset += more
-    return character
   }
 }
 
@@ -179,17 +162,7 @@ private struct TokenRun {
     source = source.lowerBound..<place.upperBound
     guard kind != .word else { return }
     lastSource = lastSource.lowerBound..<place.upperBound
-    let hasVoice = (0x304b...0x3062).contains(last) || (0x30ab...0x30c2).contains(last)
-    if (0x306f...0x307d).contains(last) || (0x30cf...0x30dd).contains(last) {
-      if character == 0x3099 { last += 1 } else if character == 0x309a { last += 2 }
-    } else if character == 0x3099,
-      hasVoice || [0x3064, 0x3066, 0x3068].contains(last)
-        || [0x30c4, 0x30c6, 0x30c8].contains(last)
-    {
-      last += 1
-    } else if character == 0x3099, last == 0x3046 || last == 0x30a6 {
-      last += 0x4e
-    }
+    last = Kana.voiced(last, by: character) ?? last
   }
 
   /// Another character of a run of pairs.
@@ -240,22 +213,5 @@ private struct TokenRun {
       }
     }
     kind = .separator
-  }
-}
-
-/// Composition of syllables.
-enum Hangul {
-  /// The syllable that two characters make: a leading consonant and a vowel, or a syllable without
-  /// a final consonant and one. Nil when they make none.
-  static func compose(_ left: UInt32, _ right: UInt32) -> UInt32? {
-    if (0x1100...0x1112).contains(left), (0x1161...0x1175).contains(right) {
-      return 0xac00 + ((left - 0x1100) * 21 + (right - 0x1161)) * 28
-    }
-    if (0xac00...0xd7a3).contains(left), (left - 0xac00) % 28 == 0,
-      (0x11a8...0x11c2).contains(right)
-    {
-      return left + (right - 0x11a7)
-    }
-    return nil
   }
 }

@@ -215,6 +215,11 @@ extension TreeContent {
         .invalidArgument,
         "a text has \(text.utf8.count) bytes, and may have \(longestText) in the tree; store it as"
           + " a blob")
+    case .decimal(let number):
+      throw DatabaseError(
+        .invalidArgument,
+        "the tree holds the numbers of the Realtime Database, and \(number) is a decimal; write an"
+          + " integer, a double or a text, or store it in a document")
     case .timestamp:
       throw DatabaseError(
         .invalidArgument,

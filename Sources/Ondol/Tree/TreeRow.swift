@@ -198,7 +198,7 @@ extension [UInt8] {
       append(ValueCoding.Tag.string)
       appendVarint(value.utf8.count)
       append(contentsOf: value.utf8)
-    case .null, .timestamp, .bytes, .reference, .geoPoint, .array, .vector, .map, .blob:
+    case .null, .decimal, .timestamp, .bytes, .reference, .geoPoint, .array, .vector, .map, .blob:
       preconditionFailure("no leaf of the tree holds \(value)")
     }
   }

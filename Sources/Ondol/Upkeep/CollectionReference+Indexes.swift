@@ -63,7 +63,8 @@ extension CollectionReference {
   ///
   /// - Parameters:
   ///   - fields: fields or paths into maps, each once; `-` in front of one means descending, and
-  ///     `[]` behind one of them the elements of the array in it. A query may sort in the opposite
+  ///     `[]` behind one of them the elements of the array in it. `name~folded` compares texts, as
+  ///     `IndexedField` says in words. A query may sort in the opposite
   ///     direction of all of them, too. Documents that agree in all fields are in the order of
   ///     their ids, in the direction of the last field, or as `__name__` or `-__name__` says at the
   ///     end. An index with elements serves queries that ask for one of them, and has a row for
@@ -261,7 +262,9 @@ extension IndexKind {
           ? "the elements of arrays cannot be unique"
           : "an index can have the elements of one array only")
     }
-    self.init(fields, isUnique: isUnique, nullsDistinct: nullsDistinct)
+    // Two documents that agree but for ties are what a unique index is to refuse.
+    self.init(
+      isUnique ? fields : fields.withTies, isUnique: isUnique, nullsDistinct: nullsDistinct)
     if let idDescending { opposesIDs = idDescending != self.idDescending }
   }
 
@@ -277,6 +280,12 @@ extension IndexKind {
       guard filter.field != .documentID else {
         throw DatabaseError(
           .invalidArgument, "an index cannot depend on documents' ids; leave them to the query",
+          field: "\(filter.field)")
+      }
+      guard filter.field.comparison == nil else {
+        throw DatabaseError(
+          .invalidArgument,
+          "an index's condition compares texts by their bytes; leave the comparison to the query",
           field: "\(filter.field)")
       }
       // The time of a commit is not known when its index rows are made.

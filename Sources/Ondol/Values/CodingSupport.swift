@@ -71,11 +71,6 @@ func directInput<Content: Encodable>(
   case let value as Date: try strategies.dateStrategy.encode(value)
   case let value as any DirectlyCoded: try value.encodeField()
   case let value as URL: FieldInput(.string(value.absoluteString))
-  case is Decimal:
-    throw DatabaseError(
-      .invalidArgument,
-      "a Decimal is no number that documents have, so it could neither be sorted nor summed; store"
-        + " an Int of the smallest unit (cents), a Double, or a String")
   default: nil
   }
 }
@@ -119,4 +114,5 @@ extension VectorValue: DirectlyCoded {}
 extension DocumentPath: DirectlyCoded {}
 extension BlobReference: DirectlyCoded {}
 extension URL: SpeciallyEncoded {}
-extension Decimal: SpeciallyEncoded {}
+extension Decimal: DirectlyCoded {}
+extension DecimalValue: DirectlyCoded {}

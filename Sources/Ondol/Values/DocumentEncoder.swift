@@ -4,7 +4,7 @@
 // `encode(to:)`.
 //
 // Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null,
-// an unsigned number over Int64's end is refused, and the outermost value must be keyed.
+// an unsigned number over Int64's end is a decimal, and the outermost value must be keyed.
 
 /// Turns `Encodable` values into the fields of a document.
 ///
@@ -14,7 +14,7 @@
 ///
 /// A dictionary becomes a map when its keys are texts or whole numbers or encode as such, as
 /// `UUID` and enums with raw values do; with any other keys it is a list of key, value, key, value.
-/// A `Decimal` is refused.
+/// A `Decimal` is stored exactly, and so is a `UInt64` above `Int64.max`.
 public struct DocumentEncoder: Sendable {
   /// How the names of properties become the names of fields.
   public var keyStrategy: KeyStrategy
@@ -39,8 +39,8 @@ public struct DocumentEncoder: Sendable {
   /// and are refused here; writes take them.
   ///
   /// - Parameter value: encodes as a map.
-  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a number over
-  ///   64 bits, or its own `encode(to:)` throws.
+  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a decimal of 39
+  ///   digits, or its own `encode(to:)` throws.
   /// - Complexity: O(size of `value`).
   public func encode<Content: Encodable>(
     _ value: Content

@@ -81,13 +81,10 @@ extension Substring: FieldConvertible {
 // MARK: - Numbers
 
 extension FixedWidthInteger {
-  /// The integer as it is stored. Throws `.invalidArgument` when it is above `Int64.max`.
-  fileprivate func encodedInteger() throws(DatabaseError) -> FieldInput {
-    guard let value = Int64(exactly: self) else {
-      throw DatabaseError(
-        .invalidArgument, "\(self) does not fit an Int64; store a Double or a String instead")
-    }
-    return FieldInput(.integer(value))
+  /// The integer as it is stored: a decimal above `Int64.max`.
+  fileprivate func encodedInteger() -> FieldInput {
+    if let value = Int64(exactly: self) { return FieldInput(.integer(value)) }
+    return FieldInput(.decimal(DecimalValue(UInt64(truncatingIfNeeded: self))))
   }
 
   /// The number when it is whole and fits.
@@ -95,6 +92,9 @@ extension FixedWidthInteger {
     switch value {
     case .integer(let integer): self.init(exactly: integer)
     case .double(let double): self.init(exactly: double)
+    case .decimal(let decimal):
+      guard let whole = decimal.whole(Self.self) else { return nil }
+      self = whole
     default: return nil
     }
   }
@@ -136,8 +136,8 @@ extension Int64: FieldConvertible, FieldReadable {
 }
 
 extension UInt: FieldConvertible, FieldReadable {
-  /// An integer. Throws `.invalidArgument` above `Int64.max`.
-  public func encodeField() throws(DatabaseError) -> FieldInput { try encodedInteger() }
+  /// An integer, and above `Int64.max` a decimal.
+  public func encodeField() -> FieldInput { encodedInteger() }
   /// Reads a whole number that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
@@ -164,8 +164,8 @@ extension UInt32: FieldConvertible, FieldReadable {
 }
 
 extension UInt64: FieldConvertible, FieldReadable {
-  /// An integer. Throws `.invalidArgument` above `Int64.max`.
-  public func encodeField() throws(DatabaseError) -> FieldInput { try encodedInteger() }
+  /// An integer, and above `Int64.max` a decimal.
+  public func encodeField() -> FieldInput { encodedInteger() }
   /// Reads a whole number that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
@@ -173,11 +173,12 @@ extension UInt64: FieldConvertible, FieldReadable {
 extension Double: FieldConvertible, FieldReadable {
   /// A double.
   public func encodeField() -> FieldInput { FieldInput(.double(self)) }
-  /// Reads any number, an integer as the nearest double.
+  /// Reads any number, an integer or a decimal as the nearest double.
   public init?(fieldValue: Value) {
     switch fieldValue {
     case .double(let value): self = value
     case .integer(let value): self = Double(value)
+    case .decimal(let value): self = value.double
     default: return nil
     }
   }

@@ -159,7 +159,7 @@ extension FieldPath: CustomStringConvertible {
 
   /// Whether `name` is a letter or an underscore, then letters, underscores and digits, all of
   /// ASCII.
-  private static func isIdentifier(_ name: String) -> Bool {
+  static func isIdentifier(_ name: String) -> Bool {
     var isFirst = true
     for byte in name.utf8 {
       let isDigit = byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")

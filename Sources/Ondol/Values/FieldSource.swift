@@ -55,6 +55,12 @@ final class StoredRow: Sendable {
     }
   }
 
+  /// The decimal at a place; nil when something else is there.
+  func decimal(at place: ValueView.Place) -> Value? {
+    let bytes = bytes
+    return ValueView(bytes.bytes.octets, place).decimal.map { .decimal($0) }
+  }
+
   /// The value at the end of the names, decoded, or nil.
   func value(at names: FieldNames) -> Value? {
     let bytes = bytes
@@ -168,15 +174,17 @@ enum FieldSource: Sendable {
     switch numeric {
     case .integer(let integer): integer
     case .double(let double): Int64(exactly: double)
+    case .decimal(let decimal): decimal.whole()
     default: nil
     }
   }
 
-  /// The number it is, an integer as the nearest double; nil when it is something else.
+  /// The number it is, an integer or a decimal as the nearest double; nil when it is something else.
   var number: Double? {
     switch numeric {
     case .integer(let integer): Double(integer)
     case .double(let double): double
+    case .decimal(let decimal): decimal.double
     default: nil
     }
   }
@@ -185,7 +193,7 @@ enum FieldSource: Sendable {
   private var numeric: Value? {
     switch self {
     case .value(let value): value
-    case .row(let row, let place): row.number(at: place)
+    case .row(let row, let place): row.number(at: place) ?? row.decimal(at: place)
     }
   }
 

@@ -18,7 +18,7 @@ public struct FieldValue: Sendable {
   enum Operation: Sendable {
     case delete
     case serverTimestamp
-    /// The operand of these three is an integer or a double.
+    /// The operand of these three is a number.
     case increment(Value)
     case minimum(Value)
     case maximum(Value)
@@ -43,7 +43,9 @@ public struct FieldValue: Sendable {
 
   /// Adds to a number; a field that is missing or no number becomes `amount`.
   ///
-  /// Two integers give an integer that stops at the ends of `Int64`; otherwise the sum is a double.
+  /// Two integers give an integer that stops at the ends of `Int64`. With a double the sum is a
+  /// double, and otherwise, with a decimal, an exact decimal: the write throws `.outOfRange` when
+  /// that has more than 38 digits.
   ///
   /// - Parameter amount: what to add; negative to take away.
   public static func increment(_ amount: Int) -> FieldValue { increment(Int64(amount)) }
@@ -54,7 +56,7 @@ public struct FieldValue: Sendable {
     FieldValue(operation: .increment(.integer(amount)))
   }
 
-  /// Adds to a number; the result is a double.
+  /// Adds to a number, as a double.
   public static func increment(_ amount: Double) -> FieldValue {
     FieldValue(operation: .increment(.double(amount)))
   }
@@ -92,7 +94,7 @@ public struct FieldValue: Sendable {
   /// Appends the elements that are not yet in the array, in their order; a field that is no array
   /// becomes one. 1 and 1.0 are the same element, and so are NaN and NaN.
   ///
-  /// - Parameter elements: values and no instructions, none of them an array; nil stands for null.
+  /// - Parameter elements: values and no instructions; nil stands for null.
   /// - Complexity: O(n + m) for n elements there and m that are added.
   public static func arrayUnion(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayUnion($0) }
@@ -146,7 +148,7 @@ extension FieldValue.Operation {
     case .maximum: "maximum"
     case .arrayUnion: "arrayUnion"
     case .arrayRemove: "arrayRemove"
-    case .invalid: "arrayUnion or arrayRemove"
+    case .invalid: "increment, minimum, maximum, arrayUnion or arrayRemove"
     }
   }
 

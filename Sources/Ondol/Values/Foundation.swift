@@ -1,5 +1,5 @@
-// Where Ondol meets Foundation: `Date` and `Data`, the two types apps have in their models. Nothing
-// else of the value layer imports it, and of it only the small half that every platform has.
+// Where Ondol meets Foundation: `Date`, `Data` and `Decimal`, the types apps have in their models.
+// Nothing else of the value layer imports it, and of it only the small half that every platform has.
 
 public import OndolFoundation
 
@@ -37,6 +37,103 @@ extension Date: FieldConvertible, FieldReadable {
   public init?(fieldValue: Value) {
     guard let timestamp = fieldValue.timestamp else { return nil }
     self = timestamp.dateValue()
+  }
+}
+
+extension DecimalValue {
+  /// The same number.
+  ///
+  /// - Throws: `.invalidArgument` when it is NaN, has 39 digits or is 10^128 or more.
+  public init(_ decimal: Decimal) throws(DatabaseError) {
+    guard !decimal.isNaN, let value = DecimalValue(decimal.description) else {
+      throw DatabaseError(
+        .invalidArgument,
+        "\(decimal) cannot be stored: a decimal has up to \(Self.maximumDigits) digits, and 128 in front"
+          + " of the point")
+    }
+    self = value
+  }
+
+  /// The same number.
+  public var decimal: Decimal {
+    let high = Decimal(UInt64(coefficient >> 64)) * (Decimal(UInt64(1) << 63) * 2)
+    let significand = high + Decimal(UInt64(truncatingIfNeeded: coefficient))
+    return Decimal(
+      sign: isNegative ? .minus : .plus, exponent: exponent, significand: significand)
+  }
+}
+
+extension DecimalValue: FieldConvertible, FieldReadable {
+  /// A decimal.
+  public func encodeField() -> FieldInput { FieldInput(.decimal(self)) }
+
+  /// Reads a number, and none whose digits are too many.
+  public init?(fieldValue: Value) {
+    switch fieldValue {
+    case .decimal(let value): self = value
+    case .integer(let value): self.init(value)
+    case .double(let value): self.init(exactly: value)
+    default: return nil
+    }
+  }
+}
+
+extension Decimal: FieldConvertible, FieldReadable {
+  /// A decimal. Throws when it is NaN or has 39 digits.
+  public func encodeField() throws(DatabaseError) -> FieldInput {
+    FieldInput(.decimal(try DecimalValue(self)))
+  }
+
+  /// Reads a number, and none that would have to be rounded: 0.5 as a double, not 0.1 as one.
+  public init?(fieldValue: Value) {
+    guard let value = DecimalValue(fieldValue: fieldValue) else { return nil }
+    self = value.decimal
+  }
+}
+
+extension DecimalValue: Codable {
+  /// Reads a decimal as the decoder has it.
+  ///
+  /// - Throws: what the decoder throws, and when it has 39 digits.
+  public init(from decoder: any Decoder) throws {
+    try self.init(decoder.singleValueContainer().decode(Decimal.self))
+  }
+
+  /// Writes a `Decimal`.
+  ///
+  /// - Throws: what the encoder throws.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(decimal)
+  }
+}
+
+extension FieldValue {
+  /// Adds to a number, exactly; to a double as a double. Throws `.outOfRange` when the sum has more
+  /// digits than a decimal.
+  @_disfavoredOverload
+  public static func increment(_ amount: Decimal) -> FieldValue {
+    FieldValue(amount) { .increment($0) }
+  }
+
+  /// Stores `value` where the field is larger, missing or no number.
+  @_disfavoredOverload
+  public static func minimum(_ value: Decimal) -> FieldValue {
+    FieldValue(value) { .minimum($0) }
+  }
+
+  /// Stores `value` where the field is smaller, missing or no number.
+  @_disfavoredOverload
+  public static func maximum(_ value: Decimal) -> FieldValue {
+    FieldValue(value) { .maximum($0) }
+  }
+
+  private init(_ operand: Decimal, _ operation: (Value) -> Operation) {
+    do throws(DatabaseError) {
+      self.init(operation: operation(.decimal(try DecimalValue(operand))))
+    } catch {
+      self.init(operation: .invalid(error))
+    }
   }
 }
 

@@ -11,7 +11,8 @@ internal import OndolEngine
 /// Typed collections find out in which field each property of a type is stored by decoding it from
 /// examples. Texts, numbers, dates and the like, enums that are `CaseIterable` and types made of
 /// these need nothing. Other types that refuse most values, such as an e-mail address that is
-/// checked or an enum whose cases are not listed, say here what they take.
+/// checked or an enum whose cases have values, say here what they take. Without, a property of
+/// theirs is stored and read, and only what is asked about it by its property is refused.
 ///
 /// ```swift
 /// extension Email: FieldExamples {
@@ -34,6 +35,8 @@ final class Probe {
   private(set) var documentIDPath: String?
   /// What the document's id is in this pass.
   private(set) var documentID: String?
+  /// For the path of each map that was asked for, whether one of its keys is called so.
+  private(set) var keys: [String: @Sendable (String) -> Bool] = [:]
 
   init(digit: Int?, numbers: [String: Int], in database: Database) {
     self.digit = digit
@@ -46,6 +49,12 @@ final class Probe {
     let number = numbers[path] ?? numbers.count + 1
     numbers[path] = number
     return digit.map { number >> $0 & 1 == 1 } ?? false
+  }
+
+  fileprivate func note<Key: CodingKey>(_ keys: Key.Type, at path: String) {
+    // Keys that are data take every name, and so tell nothing.
+    guard Key(stringValue: "no property is called\u{0}so") == nil else { return }
+    self.keys[path] = { Key(stringValue: $0) != nil }
   }
 
   fileprivate func note(documentID: String, at path: String) {
@@ -82,7 +91,8 @@ struct ProbeDecoder: Decoder {
   }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-    KeyedDecodingContainer(ProbedFields<Key>(decoder: self))
+    probe.note(Key.self, at: dotted(codingPath))
+    return KeyedDecodingContainer(ProbedFields<Key>(decoder: self))
   }
 
   func unkeyedContainer() -> any UnkeyedDecodingContainer { ProbedElements(decoder: self) }
@@ -144,6 +154,8 @@ struct ProbeDecoder: Decoder {
       ["9B5A6C1E-0D3F-4E57-8A11-6C2B7D90E4F3", "2F4D1E80-77AA-4C1B-9E02-51D3C8B6A7F0"]
         .compactMap(UUID.init(uuidString:))
     case is Timestamp.Type: [1_234_567, 7_654_321].map { Timestamp(unchecked: $0) }
+    case is Decimal.Type: [Decimal(7), Decimal(11)]
+    case is DecimalValue.Type: [DecimalValue(Int64(7)), DecimalValue(Int64(11))]
     case is GeoPoint.Type: [1.5, 3.5].compactMap { try? GeoPoint(latitude: $0, longitude: $0 + 1) }
     case is VectorValue.Type: [VectorValue([1.5]), VectorValue([2.5])]
     case is DocumentReference.Type:

@@ -21,6 +21,9 @@ struct SymbolTable: Sendable {
   /// How many names may be added.
   private let limit: Int
 
+  /// What the documents with these names have that not all versions know.
+  var forms: ValueForms = []
+
   private var spellings = Spellings()
 
   /// Whether two of the names are spellings of one, so that a map with both cannot be read.

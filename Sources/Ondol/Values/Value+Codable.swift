@@ -38,6 +38,7 @@ extension Value: Codable {
     case .boolean(let value): try container.encode(value)
     case .integer(let value): try container.encode(value)
     case .double(let value): try container.encode(value)
+    case .decimal(let value): try container.encode(value.decimal)
     case .timestamp: try container.encode(Date(fieldValue: self))
     case .string(let value): try container.encode(value)
     case .bytes(let value): try container.encode(Data(value))

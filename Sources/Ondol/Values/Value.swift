@@ -14,8 +14,8 @@
 /// Types are ordered as in Firestore: null, booleans, numbers, timestamps, texts, bytes,
 /// references, places, arrays, vectors, maps; behind them blobs, which Firestore lacks.
 ///
-/// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0, NaN
-/// equals NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
+/// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0 and a
+/// decimal of 1, NaN equals NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
 public enum Value: Sendable {
   /// Null, which is not the same as a field that is missing.
   case null
@@ -25,6 +25,9 @@ public enum Value: Sendable {
   case integer(Int64)
   /// A floating-point number.
   case double(Double)
+  /// A number of up to 38 decimal digits, exact.
+  // Indirect, so that every other value stays as small as it is.
+  indirect case decimal(DecimalValue)
   /// A moment, in whole microseconds, of the years 1 to 9999.
   case timestamp(Timestamp)
   /// A text, ordered by its UTF-8 bytes.
@@ -55,6 +58,8 @@ extension Value {
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
   /// The double, or nil when this is something else, be it an integer.
   public var double: Double? { if case .double(let value) = self { value } else { nil } }
+  /// The decimal, or nil when this is something else, be it another number.
+  public var decimal: DecimalValue? { if case .decimal(let value) = self { value } else { nil } }
   /// The timestamp, or nil when this is something else.
   public var timestamp: Timestamp? { if case .timestamp(let value) = self { value } else { nil } }
   /// The text, or nil when this is something else.
@@ -125,6 +130,7 @@ extension Value: CustomStringConvertible {
     case .boolean(let value): "\(value)"
     case .integer(let value): "\(value)"
     case .double(let value): "\(value)"
+    case .decimal(let value): "\(value)m"
     case .timestamp(let value): "\(value)"
     case .string(let value): "\"\(value)\""
     case .bytes(let value): "\(value.count) bytes"

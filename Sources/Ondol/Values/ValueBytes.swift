@@ -27,6 +27,18 @@ extension [UInt8] {
     append(bits: UInt64(bitPattern: value), width: width)
   }
 
+  /// Appends a decimal as a value: its tag, and as many bytes as its digits need.
+  mutating func append(_ value: DecimalValue) {
+    append(ValueCoding.Tag.decimal)
+    let coefficient = value.coefficient
+    let width = (UInt128.bitWidth - coefficient.leadingZeroBitCount + 7) / 8
+    append(UInt8(width) | (value.isNegative ? 0x80 : 0))
+    append(bits: UInt64(truncatingIfNeeded: value.exponent), width: 2)
+    for index in 0..<width {
+      append(UInt8(truncatingIfNeeded: coefficient >> UInt128(8 * index)))
+    }
+  }
+
   /// Appends eight bytes, high byte first.
   mutating func append(highFirst bits: UInt64) {
     append(bits: bits.byteSwapped, width: 8)
@@ -72,6 +84,24 @@ extension Span<UInt8> {
     case .integer(let number): .integer(number)
     case .double(let number): .double(number)
     }
+  }
+
+  /// The decimal whose tag is in front of `offset`, in its one form, and how many bytes it has; nil
+  /// when there is none.
+  func decimal(at offset: Int) -> (value: DecimalValue, length: Int)? {
+    guard let head = octet(at: offset), let exponent = littleEndian(at: offset + 1, width: 2)
+    else { return nil }
+    let width = Int(head & 0x7f)
+    let start = offset + 3
+    guard width <= 16, width <= count - start else { return nil }
+    var coefficient: UInt128 = 0
+    for index in 0..<width { coefficient |= UInt128(self[start + index]) << UInt128(8 * index) }
+    guard width == 0 || self[start + width - 1] != 0,
+      let value = DecimalValue(
+        canonical: coefficient, exponent: Int(Int16(truncatingIfNeeded: exponent)),
+        isNegative: head & 0x80 != 0)
+    else { return nil }
+    return (value, 3 + width)
   }
 
   /// The variable-length number at `offset`, in its shortest form and of at most 35 bits, or nil.

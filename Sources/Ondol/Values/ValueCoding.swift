@@ -16,6 +16,7 @@
 //             (wide: FFFFF000...FFFFFFFF, otherwise where the value is)
 //
 //   value     tag, then  10 i16   11 i32   12 i64   18 f64   19 f32   20 timestamp i64
+//             1a decimal: count of bytes (+ 80 when negative), exponent i16, coefficient
 //             28 string  30 bytes  38 reference (its path): varint length, bytes
 //             40 geo point 2 x f64     48 vector: varint count, f64 each
 //             50 blob: flags (1 content type, 2 path), digest of 32, length i64, then those two
@@ -36,8 +37,8 @@ internal import OndolEngine
 
 /// Limits and marks of the form that documents have as bytes.
 enum ValueCoding {
-  /// How deep an app may nest arrays and maps in a document.
-  static let maximumDepth = 100
+  /// How many containers may be within each other in a document, its own map among them.
+  static let maximumDepth = WriteCompiler.maximumNesting + 1
   /// How deep they may be nested in what is read.
   static let maximumDepthRead = 128
   /// The longest document.
@@ -52,6 +53,7 @@ enum ValueCoding {
     static let int64: UInt8 = 0x12
     static let float64: UInt8 = 0x18
     static let float32: UInt8 = 0x19
+    static let decimal: UInt8 = 0x1a
     static let timestamp: UInt8 = 0x20
     static let string: UInt8 = 0x28
     static let bytes: UInt8 = 0x30

@@ -29,7 +29,7 @@ extension ValueView {
     if case .inline(let code) = place { code } else { nil }
   }
 
-  /// The number, or nil when it is none.
+  /// The number, or nil when it is none or a decimal.
   @inline(__always)
   var number: Number? {
     get throws(MalformedBytes) {
@@ -53,7 +53,7 @@ extension ValueView {
     switch try number {
     case .integer(let own): ValueOrders(ValueOrder.sign(own, operand))
     case .double(let own): ValueOrders(-ValueOrder.compare(operand, own))
-    case nil: []
+    case nil: orderOfDecimal { ValueOrder.compare($0, operand) }
     }
   }
 
@@ -63,8 +63,22 @@ extension ValueView {
     switch try number {
     case .integer(let own): ValueOrders(ValueOrder.compare(own, operand))
     case .double(let own): ValueOrders(ValueOrder.compare(own, operand))
-    case nil: []
+    case nil: orderOfDecimal { ValueOrder.compare($0, operand) }
     }
+  }
+
+  /// The order of a decimal; none when the value is another one. Apart from the other numbers, which
+  /// need not know of it.
+  @inline(never)
+  private func orderOfDecimal(_ compare: (DecimalValue) -> Int) -> ValueOrders {
+    decimal.map { ValueOrders(compare($0)) } ?? []
+  }
+
+  /// The decimal, or nil when the value is none.
+  var decimal: DecimalValue? {
+    guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.decimal
+    else { return nil }
+    return octets.decimal(at: offset + 1)?.value
   }
 
   /// The order of the value to a time in microseconds since 1970.

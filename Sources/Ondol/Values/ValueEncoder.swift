@@ -62,12 +62,13 @@ struct ValueEncoder {
   mutating func symbol(of name: String) -> UInt32? { familiar.symbol(name, in: symbols) }
 
   /// Whether these names are those that the known ones begin with, so that what is encoded by their
-  /// numbers is right.
+  /// numbers is right, and all that their documents have is known of these, too.
   mutating func begins(with names: RowNames) -> Bool {
     if let compared, compared.names === names { return compared.isBeginning }
     let others = names.symbols.names
     let isBeginning =
-      others.count <= symbols.count && zip(others, symbols.names).allSatisfy { isSame($0, $1) }
+      others.count <= symbols.count && names.symbols.forms.isSubset(of: symbols.forms)
+      && zip(others, symbols.names).allSatisfy { isSame($0, $1) }
     compared = (names, isBeginning)
     return isBeginning
   }
@@ -134,6 +135,9 @@ extension ValueEncoder {
     case .null, .boolean: preconditionFailure("always fits a slot")
     case .integer(let value): bytes.append(tagged: value)
     case .double(let value): append(value)
+    case .decimal(let value):
+      symbols.forms.insert(.decimals)
+      bytes.append(value)
     case .timestamp(let value):
       bytes.append(ValueCoding.Tag.timestamp)
       if value.isPending { stamps.append((bytes.count, .time)) }
@@ -211,6 +215,7 @@ extension ValueEncoder {
     try checkDepth(depth)
     var layout = begin(ContainerLayout(base: bytes.count, count: elements.count, isMap: false))
     for (index, element) in elements.enumerated() {
+      if case .array = element { symbols.forms.insert(.nested) }
       do throws(DatabaseError) {
         try append(element, at: index, in: &layout, depth: depth)
       } catch {
@@ -297,10 +302,12 @@ extension ValueEncoder {
     }
   }
 
-  func checkDepth(_ depth: Int) throws(DatabaseError) {
+  mutating func checkDepth(_ depth: Int) throws(DatabaseError) {
+    guard depth > ValueForms.plainNesting else { return }
+    symbols.forms.insert(.nested)
     guard depth < ValueCoding.maximumDepth else {
       throw DatabaseError(
-        .invalidArgument, "arrays and maps may be nested \(ValueCoding.maximumDepth) deep")
+        .invalidArgument, "arrays and maps may be nested \(WriteCompiler.maximumNesting) deep")
     }
   }
 

@@ -18,6 +18,7 @@ extension Value: Hashable {
     case .boolean(let value): hasher.combine(value)
     case .integer(let value): hasher.combine(value)
     case .double(let value): value.hashAsNumber(into: &hasher)
+    case .decimal(let value): value.hashAsNumber(into: &hasher)
     case .timestamp(let value): hasher.combine(value)
     case .string(let value): hasher.combine(utf8: value)
     case .bytes(let value): hasher.combine(value.bytes)
@@ -47,12 +48,24 @@ extension Double {
   }
 }
 
+extension DecimalValue {
+  /// Feeds what is the same for all numbers of one place in the order.
+  func hashAsNumber(into hasher: inout Hasher) {
+    if let whole = whole(Int64.self) { return hasher.combine(whole) }
+    let below = magnitudeBelow
+    guard below.isExact else { return hasher.combine(self) }
+    (isNegative ? -below.double : below.double).hashAsNumber(into: &hasher)
+  }
+}
+
 extension Value {
   /// Whether the two are the same to the last bit: same types, same bits.
   func isIdentical(to other: Value) -> Bool {
     switch (self, other) {
     case (.double(let left), .double(let right)): left.bitPattern == right.bitPattern
     case (.integer, .double), (.double, .integer): false
+    case (.decimal(let left), .decimal(let right)): left == right
+    case (.decimal, _), (_, .decimal): false
     case (.array(let left), .array(let right)):
       left.count == right.count && zip(left, right).allSatisfy { $0.isIdentical(to: $1) }
     case (.vector(let left), .vector(let right)):

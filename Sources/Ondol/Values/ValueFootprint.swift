@@ -10,6 +10,7 @@ extension Value {
   var memoryBytes: Int {
     switch self {
     case .null, .boolean, .integer, .double, .timestamp, .geoPoint: 0
+    case .decimal: Self.inlineBytes
     case .string(let text): text.utf8.count
     case .bytes(let bytes): bytes.count
     case .reference(let path): path.segments.reduce(0) { $0 + $1.utf8.count + Self.inlineBytes }

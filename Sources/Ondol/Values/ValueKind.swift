@@ -8,6 +8,7 @@ extension Value {
     case .boolean(let value): "the boolean \(value)"
     case .integer(let value): "the number \(value)"
     case .double(let value): "the number \(value)"
+    case .decimal(let value): "the decimal \(value)"
     case .timestamp: "a timestamp"
     case .string(let value): "the string \"\(value.prefix(40))\(value.count > 40 ? "…" : "")\""
     case .bytes(let value): "\(value.count) bytes"

@@ -4,7 +4,7 @@
 //   null < boolean < number < timestamp < string < bytes < reference < geo point
 //        < array < vector < map < blob
 //
-// Integers and doubles are one type, compared exactly: no integer is ever rounded to a double on
+// Integers, doubles and decimals are one type, compared exactly: none is ever rounded to another on
 // the way.
 
 internal import OndolEngine
@@ -19,6 +19,11 @@ extension ValueOrder {
     case (.integer(let left), .double(let right)): compare(left, right)
     case (.double(let left), .integer(let right)): -compare(right, left)
     case (.double(let left), .double(let right)): compare(left, right)
+    case (.decimal(let left), .decimal(let right)): compare(left, right)
+    case (.decimal(let left), .integer(let right)): compare(left, right)
+    case (.integer(let left), .decimal(let right)): -compare(right, left)
+    case (.decimal(let left), .double(let right)): compare(left, right)
+    case (.double(let left), .decimal(let right)): -compare(right, left)
     case (.timestamp(let left), .timestamp(let right)):
       sign(left.microsecondsSince1970, right.microsecondsSince1970)
     case (.string(let left), .string(let right)): compare(left, right)
@@ -38,7 +43,7 @@ extension ValueOrder {
     switch value {
     case .null: 0
     case .boolean: 1
-    case .integer, .double: 2
+    case .integer, .double, .decimal: 2
     case .timestamp: 3
     case .string: 4
     case .bytes: 5

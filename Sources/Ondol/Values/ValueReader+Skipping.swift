@@ -18,6 +18,7 @@ extension ValueReader {
     offset += 1
     switch tag {
     case ValueCoding.Tag.timestamp: _ = try timestamp()
+    case ValueCoding.Tag.decimal: _ = try decimal()
     case ValueCoding.Tag.string: try skipText()
     case ValueCoding.Tag.bytes: _ = try lengthPrefixed()
     case ValueCoding.Tag.reference: _ = try reference()

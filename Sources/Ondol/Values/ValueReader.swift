@@ -34,6 +34,17 @@ struct ValueReader: ~Escapable {
     case ValueCoding.Tag.timestamp: return .timestamp(try timestamp())
     case ValueCoding.Tag.string: return .string(try text())
     case ValueCoding.Tag.bytes: return .bytes(try lengthPrefixed().array)
+    default: return try rareValue(tag)
+    }
+  }
+
+  /// Reads what few documents have, apart from what calls itself: a hundred values within each other
+  /// must fit a small stack.
+  @_lifetime(self: copy self)
+  @inline(never)
+  private mutating func rareValue(_ tag: UInt8) throws(MalformedBytes) -> Value {
+    switch tag {
+    case ValueCoding.Tag.decimal: return .decimal(try decimal())
     case ValueCoding.Tag.reference: return try reference()
     case ValueCoding.Tag.geoPoint: return try geoPoint()
     case ValueCoding.Tag.vector: return try vector()
@@ -62,6 +73,15 @@ extension ValueReader {
     let microseconds = Int64(bitPattern: try word())
     guard Timestamp.isInRange(microseconds) else { throw malformed("has a timestamp out of range") }
     return Timestamp(unchecked: microseconds)
+  }
+
+  @_lifetime(self: copy self)
+  mutating func decimal() throws(MalformedBytes) -> DecimalValue {
+    guard let decimal = octets.decimal(at: offset) else {
+      throw malformed("has a decimal that is none")
+    }
+    offset += decimal.length
+    return decimal.value
   }
 
   @_lifetime(self: copy self)

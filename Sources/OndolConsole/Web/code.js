@@ -23,6 +23,7 @@ function swift(value) {
     case "integer": return inner;
     case "double": return /^-?\d/.test(inner) ? inner
       : { NaN: "Double.nan", Infinity: "Double.infinity" }[inner] ?? "-Double.infinity";
+    case "decimal": return `Decimal(string: ${string(inner)})`;
     case "string": return string(inner);
     case "array": return `[${inner.map(swift).join(", ")}]`;
     case "map": {
@@ -40,7 +41,20 @@ function swift(value) {
 
 function filter({ and, or, field, op, value }) {
   if (and || or) return `.${and ? "and" : "or"}Filter([${(and ?? or).map(filter).join(", ")}])`;
-  return `.whereField(${string(field)}, ${METHODS[op]}: ${swift(value)})`;
+  const { field: name, comparison } = orderParts(field);
+  return `.whereField(${string(name)}, ${METHODS[op]}: ${swift(value)}${
+    comparison ? `, comparing: .${comparison}` : ""})`;
+}
+
+/** How texts may be compared, as an order says it. */
+export const COMPARISONS = ["caseInsensitive", "folded", "natural"];
+
+/** An order taken apart: its field, how texts are compared and its direction, where it says so. */
+export function orderParts(order) {
+  const [, field, word, way] = /^(.*?)(?:\s*[\s~](caseInsensitive|folded|natural))?(?:\s+(asc|desc))?$/i
+    .exec(order.trim());
+  return { field, way: way?.toLowerCase(),
+    comparison: COMPARISONS.find((one) => one.toLowerCase() === word?.toLowerCase()) };
 }
 
 export function swiftCode(query, condition) {
@@ -51,8 +65,9 @@ export function swiftCode(query, condition) {
     lines.push(term.or || term.and ? `  .whereFilter(${filter(term)})` : `  ${filter(term)}`);
   }
   for (const order of (query.order ?? "").split(",").map((one) => one.trim()).filter(Boolean)) {
-    const [, field, way] = /^(.*?)(?:\s+(asc|desc))?$/i.exec(order);
-    lines.push(`  .order(by: ${string(field)}${/desc/i.test(way ?? "") ? ", descending: true" : ""})`);
+    const { field, comparison, way } = orderParts(order);
+    lines.push(`  .order(by: ${string(field)}${comparison ? `, comparing: .${comparison}` : ""}${
+      way === "desc" ? ", descending: true" : ""})`);
   }
   if (query.limit) lines.push(`  .limit(to: ${query.limit})`);
   const list = (fields) => (fields ?? "").split(",").map((one) => one.trim()).filter(Boolean).map(string);

@@ -246,6 +246,7 @@ customElements.define("ondol-document", DocumentPane);
 export function readTyped(what, input) {
   if (what === "string") return input;
   if (what === "timestamp") return { $date: input.trim() };
+  if (what === "decimal" && /^-?\d/.test(input.trim())) return { $numberDecimal: input.trim() };
   const value = parse(input.trim() || "null");
   if (kind(value) !== what && !(what === "double" && kind(value) === "integer")) {
     throw new Error(`This is no ${what}: it is written as ${kind(value)}.`);

@@ -8,7 +8,8 @@ import { KINDS, brief, content, entries, isSame, kind, local, parse, pretty, ste
 
 /** What a value of each kind is at first. */
 export const EMPTY = {
-  string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" }, boolean: false, null: null,
+  string: "", integer: { $numberLong: "0" }, double: { $numberDouble: "0.0" },
+  decimal: { $numberDecimal: "0" }, boolean: false, null: null,
   array: [], map: {}, reference: { $reference: "" }, geoPoint: { $geoPoint: [0, 0] },
     vector: { $vector: [0] },
   bytes: { $binary: { base64: "", subType: "00" } }, timestamp: { $date: "" }, blob: { $blob: {} },
@@ -36,6 +37,16 @@ const FORMS = {
       }
       return { $numberDouble: trimmed.replace(/^\+/, "").replace(/^(-?)\./, "$10.").replace(/\.(?=e|$)/i,
         ".0") };
+    },
+  },
+  decimal: {
+    show: content, mode: "decimal",
+    read: (input) => {
+      const trimmed = input.trim();
+      if (!/^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(trimmed)) {
+        throw new Error("A decimal is a number of up to 38 digits: 0.10.");
+      }
+      return { $numberDecimal: trimmed.replace(/^\+/, "") };
     },
   },
   timestamp: {
@@ -153,6 +164,9 @@ function convert(value, what) {
   if (what === "integer" && /^-?\d+(\.0)?$/.test(written)) return { $numberLong: written.replace(/\.0$/,
     "") };
   if (what === "double" && /^-?\d+(\.\d+)?$/.test(written)) return { $numberDouble: written };
+  if (what === "decimal" && /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(written)) {
+    return { $numberDecimal: written };
+  }
   if (what === "reference" && kind(value) === "string") return { $reference: value };
   return EMPTY[what];
 }

@@ -2,7 +2,7 @@
 // found, what that costs, and the same in code.
 
 import { post } from "./api.js";
-import { code } from "./code.js";
+import { COMPARISONS, code, orderParts } from "./code.js";
 import { conditionBox } from "./condition.js";
 import { button, choice, empty, failure, h, label, loading, replace, table, tool } from "./dom.js";
 import { attempt, note } from "./dialogs.js";
@@ -27,6 +27,8 @@ class QueryPage extends Page {
     this.terms = h("div.builder");
     this.inputs = Object.fromEntries(OPTIONS.map(([name, , hint]) =>
       [name, h("input", { id: `option-${name}`, placeholder: hint, onchange: () => this.#ask() })]));
+    this.texts = h("select", { id: "option-texts", onchange: () => this.#compare() },
+      ["", ...COMPARISONS].map((one) => h("option", { value: one }, one || "bytes")));
     this.isLive = h("input", { type: "checkbox", onchange: () => this.#ask() });
     this.box = h("div");
     this.tabs = h("div.tabs", { role: "tablist", label: "What to show" },
@@ -44,7 +46,8 @@ class QueryPage extends Page {
         h("div.options", label("In", this.source)), this.terms, this.box,
         h("details", h("summary", "Order, limit, fields, lookups, groups"),
           h("div.options", OPTIONS.map(([name, title]) =>
-            h("label", { for: `option-${name}` }, title, this.inputs[name])))),
+            h("label", { for: `option-${name}` }, title, this.inputs[name])),
+            h("label", { for: "option-texts" }, "Texts by", this.texts))),
         h("label.check", this.isLive, "Follow changes")), this.tabs, this.place);
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
@@ -89,6 +92,8 @@ class QueryPage extends Page {
     if (!this.source.value) return replace(this.place,
       empty("Nothing to query", "There are no collections yet."));
     for (const [name] of OPTIONS) this.inputs[name].value = parameters.get(name) ?? "";
+    this.texts.value = orders(this.inputs.order.value)[0]?.comparison ?? "";
+    this.texts.disabled = !this.inputs.order.value;
     this.isLive.checked = parameters.get("live") !== "no";
     this.query = this.#query();
     const tab = TABS.includes(parameters.get("tab")) ? parameters.get("tab") : "result";
@@ -103,6 +108,13 @@ class QueryPage extends Page {
       replace(this.box, this.condition);
     }
     return this.#show(tab);
+  }
+
+  /** Has the texts of each order compared as chosen. */
+  #compare() {
+    const comparison = this.texts.value;
+    this.#ask({ order: orders(this.inputs.order.value).map(({ field, way }) =>
+      [field, comparison, way].filter(Boolean).join(" ")).join(", ") });
   }
 
   /** Goes to the address of what the inputs say. */
@@ -221,6 +233,11 @@ class QueryPage extends Page {
   }
 }
 customElements.define("ondol-query", QueryPage);
+
+/** The orders that were typed, taken apart. */
+function orders(typed) {
+  return typed.split(",").map((one) => one.trim()).filter(Boolean).map(orderParts);
+}
 
 /** What was typed as a value: JSON as it is, anything else as a text. */
 function literal(typed) {

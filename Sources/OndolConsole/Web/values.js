@@ -2,13 +2,14 @@
 // never unpacked: an integer stays `{"$numberLong": "7"}`, so none of its 64 bits is rounded away.
 
 const MARKS = {
-  $numberLong: "integer", $numberDouble: "double", $date: "timestamp", $binary: "bytes", $blob: "blob",
+  $numberLong: "integer", $numberDouble: "double", $numberDecimal: "decimal", $date: "timestamp",
+  $binary: "bytes", $blob: "blob",
   $reference: "reference", $geoPoint: "geoPoint", $vector: "vector", $literal: "map",
 };
 
 /** Names of kinds, as an editor offers them. */
-export const KINDS = ["string", "integer", "double", "boolean", "null", "timestamp", "array", "map",
-  "reference",
+export const KINDS = ["string", "integer", "double", "decimal", "boolean", "null", "timestamp", "array",
+  "map", "reference",
   "geoPoint", "bytes", "vector", "blob"];
 
 export function kind(value) {
@@ -118,8 +119,22 @@ export function parse(source) {
 }
 
 function number(token) {
-  return /^-?\d+$/.test(token) && BigInt.asIntN(64, BigInt(token)) === BigInt(token)
-    ? { $numberLong: token } : { $numberDouble: token };
+  if (/^-?\d+$/.test(token)) {
+    return BigInt.asIntN(64, BigInt(token)) === BigInt(token)
+      ? { $numberLong: token } : { $numberDecimal: token };
+  }
+  return digits(token) === digits(String(Number(token)))
+    ? { $numberDouble: token } : { $numberDecimal: token };
+}
+
+/** The digits of a number from the first to the last that is not 0, and the place of the first. */
+function digits(token) {
+  const [, whole, fraction = "", exponent = "0"] =
+    /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(token) ?? [];
+  if (whole === undefined) return token;
+  const significant = `${whole}${fraction}`.replace(/^0+/, "");
+  const place = significant.length - fraction.length + Number(exponent);
+  return significant ? `${significant.replace(/0+$/, "")}e${place}` : "0";
 }
 
 /** Coordinates and components of vectors are plain numbers. */

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Ondol
+import OndolJSON
 
 struct QueryCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
@@ -10,7 +11,8 @@ struct QueryCommand: DatabaseCommand {
       Conditions: FIELD = VALUE, also != < <= > >=, in [...], not in [...], array-contains VALUE, \
       array-contains-any [...], starts-with "...", contains "...", equals-nocase, \
       starts-with-nocase, contains-nocase, combined with and, or, not and parentheses. A \
-      value is JSON, a field a path such as size.width, with other characters in `backquotes`.
+      value is JSON, a field a path such as size.width, with other characters in `backquotes`. \
+      Behind a field, folded, caseInsensitive and natural say how its texts are compared.
       """)
 
   @OptionGroup var database: DatabaseArgument

@@ -84,7 +84,11 @@ func wholeNumber(_ text: String) throws -> Int {
 
 /// Which part of a result, in which order.
 struct ResultOptions: ParsableArguments {
-  @Option(help: "Fields to sort by, such as 'price desc, name'.")
+  @Option(
+    help: """
+      Fields to sort by, such as 'price desc, name folded'; folded, caseInsensitive and natural \
+      say how texts are compared.
+      """)
   var order: String?
 
   @OptionGroup var part: PartOptions
@@ -94,17 +98,15 @@ struct ResultOptions: ParsableArguments {
 
   func apply(to query: Query) throws(CommandFailure) -> Query {
     var query = query
-    for (field, isDescending) in try orders() {
-      query = query.order(by: field, descending: isDescending)
-    }
+    for order in try orders() { query = order.added(to: query) }
     if let fields = try selected() { query = query.select(fields) }
     if let limit = part.limit { query = query.limit(to: limit) }
     if let offset = part.offset { query = query.offset(offset) }
     return query
   }
 
-  /// The fields to sort by, and whether from the greatest on.
-  func orders() throws(CommandFailure) -> [(field: FieldPath, isDescending: Bool)] {
+  /// The fields to sort by.
+  func orders() throws(CommandFailure) -> [WhereOrder] {
     guard let order else { return [] }
     return try QueryOptions.read { () throws(WhereError) in try WhereParser.orders(order) }
   }

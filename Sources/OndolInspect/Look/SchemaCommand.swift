@@ -65,6 +65,8 @@ struct FieldCensus {
   private static let exampleLength = 24
   /// Maps used as dictionaries have any number of names; what is behind them is left out.
   private static let maximumFields = 2_000
+  /// Containers within each other that are looked into, which is all that a document may have.
+  private static let maximumDepth = 100
 
   private var documents = 0
   private var fields: [String: Field] = [:]
@@ -83,11 +85,11 @@ struct FieldCensus {
     seen.insert(path)
     fields[path, default: Field()].kinds[ValueText.kind(value), default: 0] += 1
     switch value {
-    case .map(let inner) where depth < 20:
+    case .map(let inner) where depth <= Self.maximumDepth:
       for (name, value) in inner {
         add(value, at: path + ".\(FieldPath([name]))", &seen, depth: depth + 1)
       }
-    case .array(let elements) where depth < 20:
+    case .array(let elements) where depth <= Self.maximumDepth:
       for element in elements.prefix(100) {
         add(element, at: path + "[]", &seen, depth: depth + 1)
       }

@@ -18,6 +18,11 @@ enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
   case csv
   /// Values without quotes, tabs between them.
   case raw
+  /// Features with their geometries; of `export` alone.
+  case geojson
+
+  /// Every command's.
+  static let common = allCases.filter { $0 != .geojson }
 }
 
 /// Which of the two ways to write values that JSON has no word for.

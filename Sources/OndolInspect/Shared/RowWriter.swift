@@ -48,8 +48,16 @@ struct RowWriter {
     }
   }
 
+  /// Refuses what only `export` writes.
+  private func check() throws(CommandFailure) {
+    guard OutputFormat.common.contains(format) else {
+      throw CommandFailure(.usage, "--format \(format.rawValue) is for ondol export")
+    }
+  }
+
   /// Writes one row.
   mutating func write(_ row: [Cell]) throws(CommandFailure) {
+    try check()
     if isGathering {
       guard format != .table || gathered.count < Self.maximumTableRows else {
         throw CommandFailure(
@@ -63,7 +71,7 @@ struct RowWriter {
       try output.print((count == 0 ? "[" : ",") + object(row))
     case .jsonl:
       try output.print(object(row))
-    case .csv, .raw, .table:
+    case .csv, .raw, .table, .geojson:
       if count == 0, format == .csv { try output.print(lines: line(of: columns)) }
       try output.print(lines: line(of: columns.map { name in text(row, name) }))
     }
@@ -86,6 +94,7 @@ struct RowWriter {
 
   /// Writes what is left.
   mutating func finish() throws(CommandFailure) {
+    try check()
     if format == .json { try output.print(count == 0 ? "[]" : "]") }
     if format == .csv, count == 0, !isGathering {
       try output.print(lines: line(of: columns))
@@ -150,6 +159,7 @@ struct RowWriter {
         gathered.allSatisfy { row in
           guard let cell = row.first(where: { $0.name == name }) else { return true }
           return cell.value.integer != nil || cell.value.double != nil
+            || cell.value.decimal != nil
         }
       })
     for row in gathered { table.add(columns.map { text(row, $0) }) }
@@ -186,6 +196,7 @@ enum ValueText {
     if let moment = value.timestamp { return JSONWriter.dateText(moment) }
     if case .blob(let blob) = value { return describe(blob) }
     if case .null = value { return "null" }
+    if case .decimal(let number) = value { return "\(number)" }
     return json(value, style)
   }
 
@@ -196,6 +207,7 @@ enum ValueText {
     case .boolean: "boolean"
     case .integer: "integer"
     case .double: "double"
+    case .decimal: "decimal"
     case .timestamp: "timestamp"
     case .string: "string"
     case .bytes: "bytes"

@@ -142,7 +142,7 @@ struct Shell {
     case (".help", nil): try Output.write(Data((Self.help + "\n").utf8))
     case (".mode", "auto"): format = nil
     case (".mode", let word?):
-      guard let mode = OutputFormat(rawValue: word) else {
+      guard let mode = OutputFormat(rawValue: word), OutputFormat.common.contains(mode) else {
         throw CommandFailure(.usage, ".mode table, json, jsonl, csv, raw or auto")
       }
       format = mode

@@ -17,7 +17,11 @@ struct MakeIndexCommand: AsyncParsableCommand {
 
   @OptionGroup var place: IndexedCollection
 
-  @Argument(help: "Fields, such as 'status, workDate desc'; tags[] for the elements of an array.")
+  @Argument(
+    help: """
+      Fields, such as 'status, workDate desc'; tags[] for the elements of an array, name folded \
+      for texts compared without case and accents.
+      """)
   var fields: String?
 
   @Flag(help: "No two documents of a collection may agree in all fields.")

@@ -2,6 +2,7 @@
 // are dictionaries, conditions are asked of values, everything is sorted. Slow and plain on
 // purpose; it shares only the values themselves with the library.
 
+internal import Foundation
 package import Ondol
 
 /// A document of a test's model.
@@ -201,7 +202,7 @@ package struct NaiveEvaluator: Sendable {
     switch value {
     case .null: 0
     case .boolean: 1
-    case .integer, .double: 2
+    case .integer, .double, .decimal: 2
     case .timestamp: 3
     case .string: 4
     case .bytes: 5
@@ -237,6 +238,8 @@ package struct NaiveEvaluator: Sendable {
       return sequence(entries(left), entries(right), order)
     default:
       if case (.integer(let left), .integer(let right)) = (left, right) { return sign(left, right) }
+      if case .decimal(let left) = left { return compare(left.decimal, right) }
+      if case .decimal(let right) = right { return -compare(right.decimal, left) }
       if case .integer(let left) = left, let right = right.double { return compare(left, right) }
       if let left = left.double, case .integer(let right) = right { return -compare(right, left) }
       let (left, right) = (left.double ?? 0, right.double ?? 0)
@@ -251,6 +254,39 @@ package struct NaiveEvaluator: Sendable {
     if right.magnitude < 0x1p53, left.magnitude < 1 << 53 { return sign(Double(left), right) }
     if right.magnitude < 0x1p53 { return left < 0 ? -1 : 1 }
     return Int64(exactly: right).map { sign(left, $0) } ?? (right > 0 ? -1 : 1)
+  }
+
+  /// Exact: a double is written with every digit it has.
+  private func compare(_ left: Decimal, _ right: Value) -> Int {
+    switch right {
+    case .integer(let right): return sign(left, Decimal(right))
+    case .decimal(let right): return sign(left, right.decimal)
+    default: break
+    }
+    guard let right = right.double, !right.isNaN else { return 1 }
+    if right.magnitude >= 1e100 { return right > 0 ? -1 : 1 }
+    return compare("\(left)", String(format: "%.1074f", right))
+  }
+
+  /// Of numbers that are written without exponents.
+  private func compare(_ left: String, _ right: String) -> Int {
+    func parts(_ text: String) -> (isNegative: Bool, whole: String, fraction: String) {
+      let digits = text.drop { $0 == "-" }
+      let whole = digits.prefix { $0 != "." }
+      let fraction = digits.dropFirst(whole.count + 1)
+      return (
+        text.hasPrefix("-") && digits.contains { $0 != "0" && $0 != "." },
+        String(whole.drop { $0 == "0" }),
+        String(fraction) + String(repeating: "0", count: 1_100 - fraction.count)
+      )
+    }
+    let (left, right) = (parts(left), parts(right))
+    if left.isNegative != right.isNegative { return left.isNegative ? -1 : 1 }
+    let order =
+      left.whole.count != right.whole.count
+      ? sign(left.whole.count, right.whole.count)
+      : sign(left.whole + left.fraction, right.whole + right.fraction)
+    return left.isNegative ? -order : order
   }
 
   private func sign<Number: Comparable>(_ left: Number, _ right: Number) -> Int {

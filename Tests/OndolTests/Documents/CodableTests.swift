@@ -177,13 +177,13 @@ private final class Derived: Base {
   }
 
   @Test func `What cannot be a document is refused with its place`() async throws {
-    struct Wrong: Codable { var list: [UInt64] }
+    struct Wrong: Codable { var list: [Decimal] }
     struct Throwing: Encodable {
       func encode(to encoder: any Encoder) throws { throw CocoaError(.coderInvalidValue) }
     }
     let document = try await Database.underTest().document("c/d")
     let tooLarge = await #expect(throws: DatabaseError.self) {
-      try await document.setData(from: Wrong(list: [1, .max]))
+      try await document.setData(from: Wrong(list: [1, .nan]))
     }
     #expect(tooLarge?.code == .invalidArgument)
     #expect(tooLarge?.field == "list[1]")
@@ -254,17 +254,9 @@ private final class Derived: Base {
   }
 
   @Test func `What would not come back as it was is refused with a sentence`() async throws {
-    struct Price: Codable { var price: Decimal? }
     struct Half: Codable { var f: Float }
     struct Day: Codable, Equatable { var date: Date }
     let document = try await Database.underTest().document("c/d")
-    let error = await #expect(throws: DatabaseError.self) {
-      try await document.setData(from: Price(price: Decimal(string: "12.50")))
-    }
-    #expect(error?.code == .invalidArgument && error?.field == "price")
-    #expect(error?.message.contains("cents") == true)
-    try await document.setData(from: Price(price: nil))
-
     try await document.setData(["f": 1e300])
     let large = await #expect(throws: DatabaseError.self) {
       try await document.getDocument(as: Half.self)

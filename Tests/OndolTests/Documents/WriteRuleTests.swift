@@ -50,17 +50,21 @@ private let refusals: [Refusal] = [
   },
   Refusal(name: "an empty field name") { try await $0.document("x").setData(["": 1]) },
   Refusal(name: "a field name of 1,501 bytes") { try await $0.document("x").setData([long: 1]) },
-  Refusal(name: "an array in an array", field: "a") {
-    try await $0.document("x").setData(["a": [[1]]])
+  Refusal(name: "101 maps in each other") {
+    try await $0.document("x").setData(["m": nested(101)])
   },
-  Refusal(name: "an array in an array of a union", field: "a") {
-    try await $0.document("x").setData(["a": FieldValue.arrayUnion([[1]])])
+  Refusal(name: "101 arrays in each other of a union", field: "a") {
+    let deep = (0..<100).reduce(Value.null) { inner, _ in .array([inner]) }
+    try await $0.document("x").setData(["a": FieldValue.arrayUnion([deep])])
   },
-  Refusal(name: "21 maps in each other") {
-    try await $0.document("x").setData(["m": nested(21)])
+  Refusal(name: "a decimal of 39 digits", field: "a") {
+    try await $0.document("x").setData(["a": Decimal.greatestFiniteMagnitude])
   },
-  Refusal(name: "a number above Int64", field: "a") {
-    try await $0.document("x").setData(["a": UInt64.max])
+  Refusal(name: "an increment by what is no number", field: "a") {
+    try await $0.document("x").setData(["a": FieldValue.increment(Decimal.nan)])
+  },
+  Refusal(name: "a sum of too many digits", code: .outOfRange, field: "a") {
+    try await $0.document("there").updateData(["a": FieldValue.increment(Decimal(1) / 3)])
   },
   Refusal(name: "a delete in a plain set", field: "a") {
     try await $0.document("x").setData(["a": FieldValue.delete()])
@@ -152,7 +156,7 @@ private let refusals: [Refusal] = [
     _ = try await $0.order(by: "a..b").getDocuments()
   },
   Refusal(name: "a negative limit") { _ = try await $0.limit(to: -1).getDocuments() },
-  Refusal(name: "an index without fields") { try await $0.createIndex(on: []) },
+  Refusal(name: "an index without fields") { try await $0.createIndex(on: [String]()) },
   Refusal(name: "an index with a field twice") { try await $0.createIndex(on: ["a", "-a"]) },
 ]
 
@@ -188,13 +192,13 @@ private let refusals: [Refusal] = [
     ]
     for name in names {
       let document = database.collection(name).document(name)
-      let data: [String: Value] = [name: ["deep": nested(19)], "plain": .string(name)]
+      let data: [String: Value] = [name: ["deep": nested(99)], "plain": .string(name)]
       try await document.setData(data)
       let read = try await document.getDocument()
       #expect(read.data().isIdentical(to: data))
       #expect(ExactText(read.documentID) == ExactText(name))
       let found = try await database.collection(name)
-        .whereField(FieldPath([name]), isEqualTo: Value.map(["deep": nested(19)])).getDocuments()
+        .whereField(FieldPath([name]), isEqualTo: Value.map(["deep": nested(99)])).getDocuments()
       #expect(found.count == 1)
     }
     try await database.close()

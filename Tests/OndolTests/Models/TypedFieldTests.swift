@@ -200,14 +200,18 @@ private struct Pictured: Codable, Sendable {
     try await database.close()
   }
 
-  @Test func `A type of unknown values is refused when its collection is made`() async throws {
+  @Test func `A type of unknown values is refused when it is asked about them`() async throws {
     let database = try await Database.underTest()
-    let error = #expect(throws: DatabaseError.self) {
-      try database.collection("items", of: Unlisted.self)
+    let items = try database.collection("items", of: Unlisted.self)
+    try await items.document("a").setData(Unlisted(name: "A", order: .init(state: .open)))
+    #expect(try await items.where(\.name == "A").getDocuments().map(\.order.state) == [.open])
+    let error = await #expect(throws: DatabaseError.self) {
+      try await items.where { $0.order.state == .open }.getDocuments()
     }
     #expect(error?.code == .failedPrecondition)
     #expect(error?.field == "order.state")
     #expect(error?.message.contains("CaseIterable") == true, "\(error?.message ?? "")")
+    #expect(error?.message.contains("whereField(\"order.state\"") == true)
     try await database.close()
   }
 }

@@ -71,9 +71,7 @@ private struct PlannerWorld {
       let words = part.split(separator: " ", maxSplits: 1).map(String.init)
       switch words[0] {
       case "order":
-        for (field, isDescending) in try WhereParser.orders(words[1]) {
-          query = query.order(by: field, descending: isDescending)
-        }
+        for order in try WhereParser.orders(words[1]) { query = order.added(to: query) }
       case "limit": query = query.limit(to: Int(words[1]) ?? 0)
       case "missing-first": query = query.order(by: FieldPath(words[1]), missing: .first)
       case "missing-last": query = query.order(by: FieldPath(words[1]), missing: .last)

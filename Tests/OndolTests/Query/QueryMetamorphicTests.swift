@@ -28,12 +28,22 @@ private struct Draw {
     + [0x1p53, -0x1p53, 0x1p63, -0x1p63, .nan, -.infinity, .leastNonzeroMagnitude].map {
       .double($0)
     }
+    + decimals([
+      "0.5", "9007199254740992.5", "-9223372036854775808.5", "9223372036854775808", "1e-128",
+    ])
     + [.timestamp(.minimum), .timestamp(.maximum), .bytes([]), .array([]), .map([:])]
+    + [.array([.array([]), .array([.integer(1)])])]
     + [1_020, 1_021, 1_022].map { .string(String(repeating: "x", count: $0)) }
 
+  private static func decimals(_ texts: [String]) -> [Value] {
+    texts.compactMap { DecimalValue($0) }.map { .decimal($0) }
+  }
+
   mutating func value() -> Value {
-    switch random.below(24) {
+    switch random.below(26) {
     case 20: random.pick(Self.ends)
+    case 24: .decimal(DecimalValue("\(random.below(3)).\(random.below(3) * 25)") ?? .zero)
+    case 25: .array([.array([.integer(Int64(random.below(2)))]), .integer(1)])
     case 21, 22: .string(random.pick([Self.composed, Self.decomposed, "e\u{301}", "é"]))
     case 0: .null
     case 1: .boolean(random.below(2) == 0)
@@ -468,7 +478,7 @@ extension NaiveEvaluator {
       guard paths.contains(exactly: document.path.joined(separator: "/")) else { continue }
       switch lookUp(field[...], in: document.fields) {
       case .integer(let number)?: sum += Int128(number)
-      case .double?: return nil
+      case .double?, .decimal?: return nil
       default: break
       }
     }

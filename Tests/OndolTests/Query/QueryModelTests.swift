@@ -21,7 +21,9 @@ private struct Draw {
   static let long = String(repeating: "x", count: 1_100)
 
   mutating func value() -> Value {
-    switch random.below(16) {
+    switch random.below(18) {
+    case 16: .decimal(DecimalValue("\(random.below(3)).\(random.below(3) * 25)") ?? .zero)
+    case 17: .array([.array([.integer(Int64(random.below(2)))]), .integer(1)])
     case 0: .null
     case 1: .boolean(random.below(2) == 0)
     case 2...6: .integer(Int64(random.below(5)) - 2)
@@ -74,7 +76,9 @@ private struct Draw {
       return after
     default:
       let sum = (after["a"]?.integer ?? 0) + 1
-      guard before != nil, after["a"]?.double == nil else { return before }
+      guard before != nil, after["a"]?.double == nil, after["a"]?.decimal == nil else {
+        return before
+      }
       try await document.updateData(["a": FieldValue.increment(1)], durability: .memory)
       after["a"] = .integer(sum)
       return after

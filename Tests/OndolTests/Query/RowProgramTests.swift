@@ -113,7 +113,9 @@ struct RowProgramTests {
 
   /// Values that meet again: few texts and numbers, arrays and maps of them, or any value.
   private static func value(_ samples: inout ValueSamples) -> Value {
-    switch samples.random.below(10) {
+    switch samples.random.below(11) {
+    case 10:
+      .decimal(DecimalValue("\(samples.random.below(4)).\(samples.random.below(2) * 5)") ?? .zero)
     case 0: .null
     case 1: .boolean(samples.random.oneIn(2))
     case 2: .integer(Int64(samples.random.below(4)))

@@ -1,5 +1,6 @@
-// Values for tests, and an order of them that shares nothing with the product's: numbers are
-// written out in binary with every digit, so that comparing them needs no floating point.
+// Values for tests, and an order of them that shares nothing with the product's: all numbers are
+// whole multiples of 10^-1074, written out with every digit, so that comparing them needs no
+// floating point.
 
 import OndolEngine
 
@@ -34,7 +35,8 @@ struct ValueSamples {
   }
 
   mutating func number() -> Value {
-    switch random.below(8) {
+    switch random.below(11) {
+    case 8, 9, 10: return .decimal(decimal())
     case 0: return .integer(Int64(random.below(2_100)) - 1_050)
     case 1: return .integer(near([0, 1 << 53, -(1 << 53), .max, .min, 1 << 62, 1 << 54]))
     case 2: return .double(Double(near([0, 1 << 53, -(1 << 53), .max, .min, 1 << 62, 1 << 54])))
@@ -53,6 +55,38 @@ struct ValueSamples {
     default:
       return .double(Double(random.below(1_000)) / Double(1 << random.below(12)))
     }
+  }
+
+  /// Most of them are beside integers, doubles and each other.
+  mutating func decimal() -> DecimalValue {
+    let found: DecimalValue?
+    switch random.below(8) {
+    case 0: found = DecimalValue(Int64(random.below(2_100)) - 1_050)
+    case 1:
+      let whole = near([0, 1 << 53, -(1 << 53), .max, .min, 1 << 62, 1 << 54])
+      found = DecimalValue("\(whole).\(random.below(1_000))")
+    case 2: found = DecimalValue("\(Int64(random.below(2_000)) - 1_000)e-\(random.below(4))")
+    case 3:
+      // The digits that a double is written with are seldom the double.
+      found = number().double.flatMap { DecimalValue("\($0)") }
+    case 4:
+      let double = Double(random.below(1_000)) / Double(1 << random.below(12))
+      found = DecimalValue(exactly: random.oneIn(2) ? double.nextUp : -double)
+    case 5: found = DecimalValue(random.next() >> UInt64(random.below(3)))
+    case 6:
+      found = DecimalValue(
+        [
+          "99999999999999999999999999999999999999e90", "1e127", "-1e-128", "1e-128", "0",
+          "9007199254740992.5", "9223372036854775807.5", "9223372036854775808", "0.1",
+          "18446744073709551615", "-9223372036854775808.25", "123456789012345678901234567890",
+        ][random.below(12)])
+    default:
+      let digits =
+        (UInt128(random.next()) << 64 | UInt128(random.next())) >> UInt128(random.below(127))
+      found = DecimalValue(
+        digits, exponent: random.below(60) - 40, isNegative: random.oneIn(2))
+    }
+    return found ?? decimal()
   }
 
   private mutating func near(_ places: [Int64]) -> Int64 {
@@ -162,7 +196,10 @@ struct ValueSamples {
       return .map(fields)
     case .string(let text): return .string(text + self.text(maximumLength: 1))
     case .bytes(let bytes): return .bytes(bytes + self.bytes(maximumLength: 1))
-    case .integer(let integer): return .double(Double(integer))
+    case .integer(let integer):
+      return random.oneIn(2) ? .double(Double(integer)) : .decimal(DecimalValue(integer))
+    case .double(let double): return DecimalValue(exactly: double).map { .decimal($0) } ?? value
+    case .decimal(let decimal): return .double(decimal.double)
     case .blob(let blob):
       let other = try? BlobReference(
         digest: blob.digest, length: blob.length, contentType: blob.contentType, path: blob.path,
@@ -186,6 +223,7 @@ struct ReferencePlace {
     case .boolean(let value): (rank, octets) = (1, [value ? 1 : 0])
     case .integer(let value): (rank, octets) = (2, Self.digits(value))
     case .double(let value): (rank, octets) = (2, Self.digits(value))
+    case .decimal(let value): (rank, octets) = (2, Self.digits(value))
     case .timestamp(let value):
       let sinceYearOne =
         value.microsecondsSince1970 - Timestamp.minimum.microsecondsSince1970
@@ -231,7 +269,7 @@ struct ReferencePlace {
   }
 
   private static func digits(_ value: Int64) -> [UInt8] {
-    digits(isNegative: value < 0, significand: value.magnitude, exponent: 0)
+    digits(value < 0, UInt128(value.magnitude), fives: lowest, twos: lowest)
   }
 
   private static func digits(_ value: Double) -> [UInt8] {
@@ -239,18 +277,55 @@ struct ReferencePlace {
     if value.isInfinite { return [value < 0 ? 1 : 5] }
     let exponentBits = value.exponentBitPattern
     let significand = value.significandBitPattern | (exponentBits == 0 ? 0 : 1 << 52)
-    return digits(
-      isNegative: value < 0, significand: significand, exponent: Int(max(exponentBits, 1)) - 1_075)
+    let exponent = Int(max(exponentBits, 1)) - 1_075
+    return digits(value < 0, UInt128(significand), fives: lowest, twos: exponent + lowest)
   }
 
-  /// All binary digits, from 2^1087 down to 2^-1088, behind a byte for the sign; the digits of a
-  /// negative number are turned around.
-  private static func digits(isNegative: Bool, significand: UInt64, exponent: Int) -> [UInt8] {
+  private static func digits(_ value: DecimalValue) -> [UInt8] {
+    let exponent = value.exponent + lowest
+    return digits(value.isNegative, value.coefficient, fives: exponent, twos: exponent)
+  }
+
+  /// Every number is a whole multiple of 10 to the power of minus this.
+  private static let lowest = 1_074
+
+  /// The powers of five, in places of 32 bits, the lowest first.
+  private static let powersOfFive: [[UInt32]] = {
+    var powers: [[UInt32]] = [[1]]
+    for _ in 0..<1_300 { powers.append(product(powers.last ?? [], [5])) }
+    return powers
+  }()
+
+  private static func product(_ left: [UInt32], _ right: [UInt32]) -> [UInt32] {
+    var result = [UInt32](repeating: 0, count: left.count + right.count)
+    for (offset, factor) in right.enumerated() {
+      var carry: UInt64 = 0
+      for (index, place) in left.enumerated() {
+        let sum = UInt64(place) * UInt64(factor) + UInt64(result[offset + index]) + carry
+        result[offset + index] = UInt32(truncatingIfNeeded: sum)
+        carry = sum >> 32
+      }
+      result[offset + left.count] = UInt32(carry)
+    }
+    while result.last == 0 { result.removeLast() }
+    return result
+  }
+
+  /// All binary digits of `significand * 5^fives * 2^twos`, from 2^5119 down, behind a byte for the
+  /// sign; the digits of a negative number are turned around.
+  private static func digits(
+    _ isNegative: Bool, _ significand: UInt128, fives: Int, twos: Int
+  ) -> [UInt8] {
     guard significand != 0 else { return [3] }
-    var octets = [UInt8](repeating: 0, count: 272)
-    for bit in 0..<64 where significand >> UInt64(bit) & 1 == 1 {
-      let place = 1_087 - (bit + exponent)
-      octets[place / 8] |= 0x80 >> UInt8(place % 8)
+    let places = (0..<4).map { UInt32(truncatingIfNeeded: significand >> UInt128(32 * $0)) }
+    let number = product(
+      product(powersOfFive[fives], places), [1 << UInt32(twos % 32)])
+    var octets = [UInt8](repeating: 0, count: 640)
+    for (index, place) in number.enumerated() {
+      for octet in 0..<4 {
+        octets[639 - 4 * (index + twos / 32) - octet] = UInt8(
+          truncatingIfNeeded: place >> UInt32(8 * octet))
+      }
     }
     // Only what is before the last digit: a shorter number is the smaller one.
     let end = (octets.lastIndex { $0 != 0 } ?? 0) + 1

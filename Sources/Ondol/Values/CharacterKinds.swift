@@ -43,11 +43,22 @@ struct CharacterTables: Sendable {
     }
     for digit in 0x30...0x39 { kinds[digit] = CharacterKind.word.rawValue }
     unpackKinds()
-    unpackFoldings()
-    unpackExpansions()
+    unpack(foldings: TokenTables.foldings)
+    unpack(expansions: TokenTables.expansions)
     for byte in 0..<0x80 where kinds[byte] == CharacterKind.word.rawValue {
       letters[byte] = UInt8(truncatingIfNeeded: folded[byte])
     }
+  }
+
+  /// The tables of case alone: every other difference stays.
+  static let casing = CharacterTables(
+    foldings: CaseTables.foldings, expansions: CaseTables.expansions)
+
+  private init(foldings: String, expansions: String) {
+    kinds = []
+    folded = (0...UInt16.max).map { $0 }
+    unpack(foldings: foldings)
+    unpack(expansions: expansions)
   }
 
   private static func groups(_ text: String) -> [[Int]] {
@@ -67,9 +78,9 @@ struct CharacterTables: Sendable {
     }
   }
 
-  private mutating func unpackFoldings() {
+  private mutating func unpack(foldings: String) {
     var first = 0
-    for group in Self.groups(TokenTables.foldings) where group.count == 4 {
+    for group in Self.groups(foldings) where group.count == 4 {
       first += group[0]
       for step in 0..<group[1] {
         let character = first + step * group[2]
@@ -84,9 +95,9 @@ struct CharacterTables: Sendable {
     }
   }
 
-  private mutating func unpackExpansions() {
+  private mutating func unpack(expansions: String) {
     var character = 0
-    for group in Self.groups(TokenTables.expansions) where group.count > 1 {
+    for group in Self.groups(expansions) where group.count > 1 {
       character += group[0]
       expanded[UInt32(character)] = group.dropFirst().map { UInt32($0) }
       if character < folded.count { folded[character] = Self.isExpanded }
@@ -98,6 +109,18 @@ struct CharacterTables: Sendable {
     guard character < UInt32(Self.limit) else { return .separator }
     return CharacterKind(rawValue: kinds[Int(character)]) ?? .separator
   }
+
+  /// The one character that stands for `character`; nil when several do.
+  @inline(__always)
+  func folded(_ character: UInt32) -> UInt32? {
+    if character < 0x10000, folded[Int(character)] != Self.isExpanded {
+      return UInt32(folded[Int(character)])
+    }
+    return expanded[character] == nil ? farFolded[character] ?? character : nil
+  }
+
+  /// The characters that stand for one of which several do.
+  func expansion(of character: UInt32) -> [UInt32] { expanded[character] ?? [] }
 
   /// Appends what stands for the character, in UTF-8.
   @inline(__always)
@@ -111,6 +134,25 @@ struct CharacterTables: Sendable {
     } else {
       bytes.append(utf8: farFolded[character] ?? character)
     }
+  }
+}
+
+extension CharacterTables {
+  /// The character at `offset`, which goes behind it. Texts are valid UTF-8; whatever is not, is a
+  /// separator.
+  @inline(__always)
+  static func character(in bytes: [UInt8], at offset: inout Int) -> UInt32 {
+    let first = UInt32(bytes[offset])
+    offset += 1
+    if first < 0x80 { return first }
+    let more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3
+    guard offset + more <= bytes.count else { return 0 }
+    var character = first & (0x3f >> UInt32(more))
+    for place in offset..<(offset + more) {
+      character = character << 6 | UInt32(bytes[place] & 0x3f)
+    }
+    offset += more
+    return character
   }
 }
 
