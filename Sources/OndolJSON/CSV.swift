@@ -1,6 +1,6 @@
 // Comma-separated values as RFC 4180 has them: records of cells, a cell in quotes when it has a
-// comma, a quote or a line break in it, quotes inside doubled. The reader takes any line break, and
-// bytes that may be hostile.
+// comma, a quote or a line break in it, quotes inside doubled. Between the cells may stand another
+// character, and a line may be a comment. Bytes may be hostile.
 
 import OndolEngine
 
@@ -9,6 +9,8 @@ package struct CSVError: Error, Sendable {
   package let reason: String
   /// Where, in bytes from the beginning.
   package let offset: Int
+  /// The cell that it is in, counted from zero.
+  package var cell = 0
 }
 
 /// Reads and writes records.
@@ -24,55 +26,108 @@ package enum CSV {
     }
   }
 
-  /// Finds where records end, byte by byte. A quote that does not begin a cell means nothing, so a
-  /// broken record does not swallow those behind it.
+  /// What stands between cells and between records.
+  package struct Form: Sendable, Equatable {
+    /// Stands between cells.
+    package var delimiter = UInt8(ascii: ",")
+    /// Ends a record: a line feed with or without a carriage return before it, or, in files of old
+    /// systems, a carriage return.
+    package var lineBreak: UInt8 = 0x0A
+    /// What a line begins with that is no record; none when empty. Its characters are neither
+    /// quotes nor delimiters nor line breaks.
+    package var comment: [UInt8] = []
+
+    package init(
+      delimiter: UInt8 = UInt8(ascii: ","), lineBreak: UInt8 = 0x0A, comment: [UInt8] = []
+    ) {
+      self.delimiter = delimiter
+      self.lineBreak = lineBreak
+      self.comment = comment
+    }
+  }
+
+  /// Finds where records and comments end, byte by byte. A quote that does not begin a cell means
+  /// nothing, so a broken record does not swallow those behind it.
   package struct Scanner: Sendable {
     private enum State {
       case cellStart, plain, quoted
       /// Behind a quote in a cell in quotes: its end, or the first of two.
       case quoteInQuotes
+      /// Behind the first characters of what may be the mark of a comment.
+      case mark(Int)
+      case comment
     }
 
-    private var state = State.cellStart
+    private let form: Form
+    private var state = State.mark(0)
 
-    package init() {}
+    package init(_ form: Form = Form()) {
+      self.form = form
+    }
 
-    /// Takes a byte; true when it ends a record.
+    /// Takes a byte; true when it ends a record or a comment.
     package mutating func endsRecord(_ byte: UInt8) -> Bool {
-      let isQuote = byte == UInt8(ascii: "\"")
-      if state == .quoted {
-        if isQuote { state = .quoteInQuotes }
+      switch state {
+      case .quoted:
+        if byte == UInt8(ascii: "\"") { state = .quoteInQuotes }
         return false
+      case .comment:
+        guard byte == form.lineBreak else { return false }
+        state = .mark(0)
+        return true
+      case .mark(let count) where count < form.comment.count && byte == form.comment[count]:
+        state = count + 1 == form.comment.count ? .comment : .mark(count + 1)
+        return false
+      case .mark(let count): state = count == 0 ? .cellStart : .plain
+      default: break
       }
-      if isQuote, state != .plain {
+      if byte == UInt8(ascii: "\""), !isPlain {
         state = .quoted
         return false
       }
-      state = byte == UInt8(ascii: ",") || byte == 0x0A ? .cellStart : .plain
-      return byte == 0x0A
+      if byte == form.lineBreak {
+        state = .mark(0)
+        return true
+      }
+      state = byte == form.delimiter ? .cellStart : .plain
+      return false
+    }
+
+    private var isPlain: Bool {
+      if case .plain = state { true } else { false }
     }
   }
 
   /// Where the record ends that begins at `start`, its line break included; nil when it goes on
   /// behind `bytes`.
-  package static func recordEnd(_ bytes: [UInt8], from start: Int) -> Int? {
-    var scanner = Scanner()
+  package static func recordEnd(
+    _ bytes: [UInt8], from start: Int, _ form: Form = Form()
+  ) -> Int? {
+    var scanner = Scanner(form)
     for index in start..<bytes.count where scanner.endsRecord(bytes[index]) { return index + 1 }
     return nil
   }
 
   /// The cells of one record, without a line break at its end or with one.
-  package static func cells(_ record: RawSpan) throws(CSVError) -> [Cell] {
+  package static func cells(
+    _ record: RawSpan, _ form: Form = Form()
+  ) throws(CSVError) -> [Cell] {
     var end = record.byteCount
-    if end > 0, record.byte(at: end - 1) == 0x0A { end -= 1 }
-    if end > 0, record.byte(at: end - 1) == 0x0D { end -= 1 }
+    if end > 0, record.byte(at: end - 1) == form.lineBreak { end -= 1 }
+    if form.lineBreak == 0x0A, end > 0, record.byte(at: end - 1) == 0x0D { end -= 1 }
     var cells: [Cell] = []
     var position = 0
     while true {
-      let (cell, next) = try cell(record, from: position, to: end)
+      let cell: Cell
+      let next: Int
+      do throws(CSVError) {
+        (cell, next) = try self.cell(record, from: position, to: end, form)
+      } catch {
+        throw CSVError(reason: error.reason, offset: error.offset, cell: cells.count)
+      }
       cells.append(cell)
       guard next < end else { return cells }
-      // A comma at the very end has an empty cell behind it.
+      // A delimiter at the very end has an empty cell behind it.
       position = next + 1
       if position == end {
         cells.append(Cell(""))
@@ -81,15 +136,20 @@ package enum CSV {
     }
   }
 
-  /// A cell, and where the comma behind it is.
+  /// A cell, and where the delimiter behind it is.
   private static func cell(
-    _ record: RawSpan, from start: Int, to end: Int
+    _ record: RawSpan, from start: Int, to end: Int, _ form: Form
   ) throws(CSVError) -> (Cell, Int) {
     var position = start
     guard start < end, record.byte(at: start) == UInt8(ascii: "\"") else {
-      while position < end, record.byte(at: position) != UInt8(ascii: ",") {
-        guard record.byte(at: position) != UInt8(ascii: "\"") else {
+      while position < end, record.byte(at: position) != form.delimiter {
+        let byte = record.byte(at: position)
+        guard byte != UInt8(ascii: "\"") else {
           throw CSVError(reason: "a quote in a cell without quotes", offset: position)
+        }
+        guard byte != 0x0D, byte != 0x0A else {
+          throw CSVError(
+            reason: "a line break of another kind in a cell without quotes", offset: position)
         }
         position += 1
       }
@@ -109,7 +169,7 @@ package enum CSV {
         position += 1
         continue
       }
-      guard position == end || record.byte(at: position) == UInt8(ascii: ",") else {
+      guard position == end || record.byte(at: position) == form.delimiter else {
         throw CSVError(reason: "something follows a closing quote", offset: position)
       }
       return (Cell(try text(content.bytes, start), isQuoted: true), position)
@@ -127,13 +187,16 @@ package enum CSV {
   // MARK: - Writing
 
   /// One record with its line break.
-  package static func record(_ cells: [Cell]) -> String {
-    cells.map(written).joined(separator: ",") + "\r\n"
+  package static func record(
+    _ cells: [Cell], delimiter: UInt8 = UInt8(ascii: ","), lineBreak: String = "\r\n"
+  ) -> String {
+    let separator = String(decoding: [delimiter], as: UTF8.self)
+    return cells.map { written($0, delimiter) }.joined(separator: separator) + lineBreak
   }
 
-  private static func written(_ cell: Cell) -> String {
+  private static func written(_ cell: Cell, _ delimiter: UInt8) -> String {
     let needsQuotes = cell.text.utf8.contains { byte in
-      byte == UInt8(ascii: ",") || byte == UInt8(ascii: "\"") || byte == 0x0A || byte == 0x0D
+      byte == delimiter || byte == UInt8(ascii: "\"") || byte == 0x0A || byte == 0x0D
     }
     guard needsQuotes || cell.isQuoted else { return cell.text }
     return "\"" + doublingQuotes(cell.text) + "\""

@@ -1,5 +1,5 @@
-// `ondol export`: documents for other programs, as JSON Lines or CSV. What they are to Ondol is
-// lost unless `--typed` keeps it; a dump is what keeps everything.
+// `ondol export`: documents for other programs, as JSON Lines, JSON, CSV or GeoJSON. What they are
+// to Ondol is lost unless `--typed` keeps it; a dump is what keeps everything.
 
 import ArgumentParser
 import Foundation
@@ -10,11 +10,12 @@ import OndolTerminal
 struct ExportCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Writes collections as plain JSON Lines or CSV.",
+    abstract: "Writes collections as plain JSON Lines, JSON, CSV or GeoJSON.",
     discussion: """
       A document's id stands under __name__; of collections below documents, or of several in one \
-      stream, its whole path. Dates and bytes are texts, vectors arrays; --typed writes Extended \
-      JSON, which import reads back as it was. `ondol dump` writes everything without loss.
+      stream, its whole path; --no-ids leaves it out. Dates and bytes are texts, vectors arrays; \
+      --typed writes Extended JSON, which import reads back as it was. `ondol dump` writes \
+      everything without loss.
       """)
 
   /// What becomes of references to contents.
@@ -37,11 +38,38 @@ struct ExportCommand: DatabaseCommand {
   @Flag(help: "Extended JSON, with the types of values.")
   var typed = false
 
+  @Flag(name: .customLong("no-ids"), help: "Without __name__, or the id of a feature.")
+  var withoutIDs = false
+
+  @Option(help: "JSON: the names with points between of the object that the array is put into.")
+  var at: String?
+
+  @Option(help: "CSV: these columns in this order, with commas between.")
+  var columns: String?
+
+  @Option(help: "CSV: what is between cells, a character or tab; a comma when not given.")
+  var delimiter: Delimiter?
+
+  @Flag(help: "CSV: without a line of names.")
+  var noHeader = false
+
+  @Option(help: "GeoJSON: the field with a geo point or a geometry; found when there is only one.")
+  var geometry: String?
+
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    guard [nil, .jsonl, .csv].contains(globals.format) else {
-      throw ValidationError("--format must be jsonl or csv")
+    guard [nil, .jsonl, .json, .csv, .geojson].contains(globals.format) else {
+      throw ValidationError("--format must be jsonl, json, csv or geojson")
+    }
+    guard globals.format == .csv || columns == nil && delimiter == nil && !noHeader else {
+      throw ValidationError("--columns, --delimiter and --no-header are for --format csv")
+    }
+    guard globals.format == .json || at == nil else {
+      throw ValidationError("--at is for --format json")
+    }
+    guard globals.format == .geojson || geometry == nil else {
+      throw ValidationError("--geometry is for --format geojson")
     }
     guard output != "-" || blobs != .files else {
       throw ValidationError("--blobs files needs a directory")
@@ -52,14 +80,19 @@ struct ExportCommand: DatabaseCommand {
     let reader = try DumpReader(database)
     let chosen = try await chosenCollections(reader)
     if collections.isEmpty { try await reader.nameLocked() }
-    guard output != "-" || globals.format != .csv || chosen.count == 1 else {
-      throw CommandFailure(.usage, "CSV of several collections needs a directory")
+    let format = globals.format ?? .jsonl
+    guard output != "-" || format == .jsonl || chosen.count == 1 else {
+      throw CommandFailure(
+        .usage, "\(format.rawValue) of several collections needs a directory")
     }
-    let form: JSONForm = typed ? globals.ejson == .canonical ? .canonical : .relaxed : .plain
+    let shape = ExportShape(
+      format: format, form: typed ? globals.ejson == .canonical ? .canonical : .relaxed : .plain,
+      blobs: blobs, hasIDs: !withoutIDs, takesIDs: output != "-" || chosen.count == 1,
+      at: FormOptions.keys(at ?? ""), columns: columns.map(FormOptions.columnNames),
+      delimiter: delimiter?.byte ?? UInt8(ascii: ","), hasHeader: !noHeader, geometry: geometry)
     let count = try await globals.showing(.things("documents")) { bar in
       let run = ExportRun(
-        reader: reader, target: try ExportTarget(output), isCSV: globals.format == .csv,
-        form: form, blobs: blobs, takesIDs: output != "-" || chosen.count == 1, bar: bar)
+        reader: reader, target: try ExportTarget(output), shape: shape, globals: globals, bar: bar)
       for collection in chosen { try await run.export(collection) }
       return run.documents
     }
@@ -122,135 +155,5 @@ final class ExportTarget {
     } catch {
       throw CommandFailure(.failed, "cannot write: \(error.localizedDescription)")
     }
-  }
-}
-
-/// An export under way.
-final class ExportRun {
-  private let reader: DumpReader
-  private let target: ExportTarget
-  private let isCSV: Bool
-  private let form: JSONForm
-  private let blobs: ExportCommand.Blobs
-  /// Whether documents at the top are called by their ids alone.
-  private let takesIDs: Bool
-  private let bar: SharedProgressBar
-  private(set) var documents = 0
-  /// What documents of the collection refer to, where it becomes files.
-  private var contents: [BlobDigest: BlobReference] = [:]
-
-  init(
-    reader: DumpReader, target: ExportTarget, isCSV: Bool, form: JSONForm,
-    blobs: ExportCommand.Blobs, takesIDs: Bool, bar: SharedProgressBar
-  ) {
-    self.reader = reader
-    self.target = target
-    self.isCSV = isCSV
-    self.form = form
-    self.blobs = blobs
-    self.takesIDs = takesIDs
-    self.bar = bar
-  }
-
-  func export(_ collection: DumpedCollection) async throws {
-    let name = FileNaming.encoded(collection.pattern.joined(separator: "/"))
-    // All columns must be known before the first line.
-    let columns = isCSV ? try await self.columns(of: collection) : []
-    try target.begin(name + (isCSV ? ".csv" : ".jsonl"))
-    if isCSV {
-      let names = [JSONWriter.documentIDName] + columns
-      try write(names.map { CSV.Cell($0) })
-    }
-    var writer = JSONWriter(form)
-    try await forEachPage(of: collection) { page in
-      for document in page {
-        let id =
-          takesIDs && collection.pattern.count == 1
-          ? String(document.name.dropFirst(collection.pattern[0].count + 1)) : document.name
-        let fields = document.fields.compactMapValues(shown)
-        if isCSV {
-          let cells = [cell(.string(id))] + columns.map { fields[$0].map(cell) ?? CSV.Cell("") }
-          try write(cells)
-        } else {
-          writer.write(fields: fields, behind: [(JSONWriter.documentIDName, .string(id))])
-          writer.endLine()
-        }
-      }
-      documents += page.count
-      bar.show(documents)
-      try target.write(writer.bytes)
-      writer.removeAll()
-    }
-    for (digest, blob) in contents.sorted(by: { $0.key < $1.key })
-    where !target.has(Self.file(of: digest)) {
-      try target.begin(Self.file(of: digest))
-      _ = try await reader.content(of: blob) { try target.write($0) }
-    }
-    contents = [:]
-  }
-
-  /// Writes a record of CSV.
-  private func write(_ cells: [CSV.Cell]) throws {
-    let shown =
-      target.isVisible
-      ? cells.map { CSV.Cell(VisibleText.line($0.text), isQuoted: $0.isQuoted) } : cells
-    try target.write(Array(CSV.record(shown).utf8))
-  }
-
-  private func forEachPage(
-    of collection: DumpedCollection, _ body: ([DumpedDocument]) throws -> Void
-  ) async throws {
-    var last: [UInt8]?
-    repeat {
-      try Interruption.check()
-      let part = try await reader.documents(of: collection, after: last)
-      last = part.last
-      try body(part.documents)
-    } while last != nil
-  }
-
-  private func columns(of collection: DumpedCollection) async throws -> [String] {
-    var names: Set<String> = []
-    try await forEachPage(of: collection) { page in
-      for document in page { names.formUnion(document.fields.keys) }
-    }
-    return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-  }
-
-  private static func file(of digest: BlobDigest) -> String {
-    "blobs/\(digest.hex.prefix(2))/\(digest.hex)"
-  }
-
-  private func file(of blob: BlobReference) -> Value {
-    contents[blob.digest] = blob
-    return .string(Self.file(of: blob.digest))
-  }
-
-  /// The value with references to contents as they are wanted; nil when it is one that is not.
-  private func shown(_ value: Value) -> Value? {
-    switch value {
-    case .blob(let blob):
-      switch blobs {
-      case .none: nil
-      case .refs: value
-      case .files: file(of: blob)
-      }
-    case .array(let elements): .array(elements.map { shown($0) ?? .null })
-    case .map(let fields): .map(fields.compactMapValues(shown))
-    default: value
-    }
-  }
-
-  /// Texts stand in quotes where they would be taken for something else.
-  private func cell(_ value: Value) -> CSV.Cell {
-    guard let text = value.string else {
-      let line = JSONWriter.line(value, form)
-      // A date is a text in the plain form.
-      guard line.hasPrefix("\""), let plain = try? JSONReader.read(Array(line.utf8), .plain).string
-      else { return CSV.Cell(line) }
-      return CSV.Cell(plain)
-    }
-    let isAmbiguous = text.isEmpty || (try? JSONReader.read(Array(text.utf8), .plain)) != nil
-    return CSV.Cell(text, isQuoted: isAmbiguous)
   }
 }

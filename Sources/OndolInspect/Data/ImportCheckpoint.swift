@@ -14,6 +14,8 @@ struct ImportCheckpoint {
     var position = ImportPosition()
     /// Of the bytes before the position, to tell whether it is the same file.
     var checksum: UInt32 = 0
+    /// What the file was taken for.
+    var form = ""
   }
 
   /// Bytes before the position that are looked at.
@@ -34,16 +36,25 @@ struct ImportCheckpoint {
         let lines = entry["lines"]?.integer.flatMap(Int.init(exactly:)), lines >= 0,
         let checksum = entry["checksum"]?.integer.flatMap(UInt32.init(exactly:))
       else { throw CommandFailure(.failed, "\(path) is no checkpoint of an import") }
+      let column = entry["column"]?.integer.flatMap(Int.init(exactly:)) ?? 0
       entries[file] = Entry(
-        position: ImportPosition(offset: offset, lines: lines), checksum: checksum)
+        position: ImportPosition(offset: offset, lines: lines, column: column), checksum: checksum,
+        form: entry["form"]?.string ?? "")
     }
   }
 
   /// Where to go on in a file.
   ///
-  /// Throws when the file is another than the one that was imported so far.
-  func position(in file: String) throws(CommandFailure) -> ImportPosition {
-    guard let entry = entries[Self.name(file)] else { return ImportPosition() }
+  /// Throws when the file is another than the one that was imported so far, or was taken for
+  /// something else.
+  func position(in file: String, _ form: FileForm) throws(CommandFailure) -> ImportPosition? {
+    guard let entry = entries[Self.name(file)] else { return nil }
+    guard entry.form.isEmpty || entry.form == form.description else {
+      throw CommandFailure(
+        .failed,
+        "\(file) was \(entry.form) so far, and now is \(form.description); use the options that "
+          + "it was begun with, or remove \(path) to begin from the start")
+    }
     guard try Self.checksum(of: file, before: entry.position.offset) == entry.checksum else {
       throw CommandFailure(
         .failed,
@@ -53,14 +64,18 @@ struct ImportCheckpoint {
   }
 
   /// Notes how far a file came.
-  mutating func note(_ position: ImportPosition, in file: String) throws(CommandFailure) {
+  mutating func note(
+    _ position: ImportPosition, in file: String, _ form: FileForm
+  ) throws(CommandFailure) {
     guard let checksum = try Self.checksum(of: file, before: position.offset) else {
       throw CommandFailure(.failed, "\(file) has become shorter")
     }
-    entries[Self.name(file)] = Entry(position: position, checksum: checksum)
+    entries[Self.name(file)] = Entry(
+      position: position, checksum: checksum, form: form.description)
     let files = entries.mapValues { entry in
       Value.map([
         "offset": .integer(entry.position.offset), "lines": .integer(Int64(entry.position.lines)),
+        "column": .integer(Int64(entry.position.column)), "form": .string(entry.form),
         "checksum": .integer(Int64(entry.checksum)),
       ])
     }

@@ -1,6 +1,6 @@
-// `ondol import`: JSON Lines or CSV into collections. Lines that are no documents are left out and
-// counted, or end it; what was acknowledged before is in the database, so an import that was killed
-// can be run again from the start, or go on where it was.
+// `ondol import`: JSON, JSON Lines, CSV and TSV into collections. Records that are no documents are
+// left out and counted, or end it; what was acknowledged before is in the database, so an import
+// that was killed can be run again from the start, or go on where it was.
 
 import ArgumentParser
 import Foundation
@@ -10,16 +10,18 @@ import OndolJSON
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Imports JSON Lines or CSV, one document a line.",
+    abstract: "Imports documents from JSON, JSON Lines, CSV or TSV.",
     discussion: """
-      Lines that are no documents are left out, reported and counted, and the status is then 1. \
-      With --resume the import of a file continues where an earlier one stopped.
+      What a file is, is found out from its beginning; a file that could be two things is refused, \
+      with the option that says which. Records that are no documents are left out, reported and \
+      counted, and the status is then 1; --rejects keeps them. With --resume the import of a file \
+      continues where an earlier one stopped.
       """)
 
   @OptionGroup var database: DatabaseArgument
 
   @Argument(
-    help: "A file, a directory of .jsonl and .csv files as export writes them, or - for input.",
+    help: "A file, a directory of files as export writes them, or - for input.",
     completion: .file())
   var source: String
 
@@ -36,14 +38,25 @@ struct ImportCommand: AsyncParsableCommand {
       """)
   var mode = ImportedDocument.Mode.upsert
 
-  @Option(name: .customLong("as"), help: "jsonl or csv; the file's name says it when not given.")
-  var format: ImportFormat?
+  @OptionGroup(title: "Form of the file") var form: FormOptions
 
-  @Flag(help: "In CSV: numbers, true, false, null and nested JSON are what they look like.")
+  @Flag(help: "In tables: numbers, true, false, null and nested JSON are what they look like.")
   var guessTypes = false
 
   @Flag(help: "Take objects as {\"$date\": ...} for the maps they are.")
   var plain = false
+
+  @Option(help: "exact keeps all digits of numbers, as decimals; double rounds to the nearest.")
+  var numbers = JSONNumbers.exact
+
+  @Option(help: "A field that is not imported; may be given several times.")
+  var leaveOut: [String] = []
+
+  @Option(help: "Keep refused records in this file as they are, with the reasons.")
+  var rejects: String?
+
+  @Flag(help: "Read and count, and write nothing.")
+  var dryRun = false
 
   @Flag(help: "End with the first line that is no document.")
   var stopOnError = false
@@ -70,6 +83,12 @@ struct ImportCommand: AsyncParsableCommand {
     guard source != "-" || !resume else {
       throw ValidationError("standard input cannot be resumed")
     }
+    guard !(dryRun && resume) else {
+      throw ValidationError("--dry-run writes nothing that could be resumed")
+    }
+    guard !(leaveOut.contains { $0 == idField }) else {
+      throw ValidationError("--leave-out takes away the field of --id-field")
+    }
   }
 
   func run() async throws {
@@ -77,29 +96,52 @@ struct ImportCommand: AsyncParsableCommand {
       throw CommandFailure(.usage, "beside a server is no room for a checkpoint: name --checkpoint")
     }
     let files = try ImportFiles(source, into: into)
-    try await database.withDatabase(writing: true) { database in
+    // A file in doubt is refused before anything is made or written, of the other files, too.
+    if source != "-" {
+      for file in files.all {
+        var reader = try PieceReader(path: file.path)
+        _ = try reader.findForm(form.hints(for: file.path, idField: idField))
+      }
+    }
+    let kept = try rejects.map { path throws(CommandFailure) in
+      try ImportRejects(path: path, isDirectory: files.isDirectory, goesOn: resume)
+    }
+    try await withTarget { database in
       let place = checkpoint ?? Self.place(beside: self.database.place)
       var run = ImportRun(
         database: database, durability: durability.level,
         jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount, stopsOnError: stopOnError,
-        checkpoint: resume ? try ImportCheckpoint(path: place) : nil,
+        isDry: dryRun, checkpoint: resume ? try ImportCheckpoint(path: place) : nil, rejects: kept,
         report: ImportReport(
-          isAcknowledging: acknowledge, stopsOnError: stopOnError, isQuiet: globals.quiet,
-          showsProgress: globals.showsProgress, bytes: files.bytes))
+          isAcknowledging: acknowledge, stopsOnError: stopOnError, isDry: dryRun,
+          isQuiet: globals.quiet, showsProgress: globals.showsProgress, bytes: files.bytes))
       do {
-        for file in files.all { try await run.run(file.path, parser(file, database)) }
+        for file in files.all {
+          let hints = form.hints(for: file.path, idField: idField)
+          try await run.run(file.path, hints, form.columnNames, parser(file, database))
+        }
       } catch {
         run.report.finish(into: into)
         throw error
       }
       run.report.finish(into: into)
       run.checkpoint?.remove()
-      guard run.report.badLines == 0 else {
-        throw CommandFailure(
-          .failed,
-          run.report.badLines == 1
-            ? "a line was no document" : "\(run.report.badLines) lines were no documents")
+      if let rejects, let kept = run.rejects, kept.count > 0 {
+        globals.say("\(rejects) has what was left out, and can be mended and imported.")
       }
+      if let failure = run.report.failure { throw failure }
+    }
+  }
+
+  /// Runs `body` with the database, or with an empty one for what writes nothing.
+  private func withTarget(_ body: (Database) async throws -> Void) async throws {
+    guard dryRun else { return try await database.withDatabase(writing: true, body) }
+    let directory = FileManager.default.temporaryDirectory
+      .appending(path: "ondol-dry-run-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let path = directory.path(percentEncoded: false)
+    try await database.run(body) { () async throws(CommandFailure) in
+      try await Database.open(at: path, writing: true)
     }
   }
 
@@ -111,8 +153,10 @@ struct ImportCommand: AsyncParsableCommand {
     let ids = database.collection("ids")
     return ImportParser(
       collection: file.collection, takesPaths: into == nil, idField: idField, mode: mode,
-      dialect: plain ? .plain : .extended, format: format ?? ImportFormat(path: file.path),
-      guessesTypes: guessTypes, stopsOnError: stopOnError,
+      dialect: plain ? .plain : .extended, numbers: numbers, form: FileForm(.jsonl),
+      guessesTypes: guessTypes,
+      takesShortRows: form.shortRows, leftOut: Set(leaveOut), stopsOnError: stopOnError,
+      keepsBytes: rejects != nil,
       makeID: { ids.document().documentID }, makeEncoder: { ImportEncoder(database) })
   }
 }
@@ -125,7 +169,11 @@ struct ImportFiles {
     var collection: CollectionPath?
   }
 
+  /// The endings of names that are taken from a directory.
+  private static let endings = ["jsonl", "ndjson", "json", "geojson", "csv", "tsv"]
+
   private(set) var all: [File] = []
+  private(set) var isDirectory = false
   /// Of all files together; nil when nobody knows.
   private(set) var bytes: Int64? = 0
 
@@ -142,15 +190,21 @@ struct ImportFiles {
     if attributes[.type] as? FileAttributeType != .typeDirectory {
       all = [File(path: source, collection: target)]
     } else {
+      isDirectory = true
       for name in try FileManager.default.contentsOfDirectory(atPath: source).sorted() {
-        guard name.hasSuffix(".jsonl") || name.hasSuffix(".csv") else { continue }
-        let stem = name[..<(name.lastIndex(of: ".") ?? name.endIndex)]
+        guard let point = name.lastIndex(of: "."),
+          Self.endings.contains(String(name[name.index(after: point)...]))
+        else { continue }
+        let stem = name[..<point]
         // The name of a file for a collection below documents is no path: ids are whole paths then.
         let path = FileNaming.decoded(String(stem)).flatMap { try? CollectionPath($0) }
         all.append(File(path: source + "/" + name, collection: target ?? path))
       }
       guard !all.isEmpty else {
-        throw CommandFailure(.failed, "there is no .jsonl and no .csv file in \(source)")
+        throw CommandFailure(
+          .failed,
+          "there is no file in \(source) whose name ends in ."
+            + Self.endings.joined(separator: ", ."))
       }
     }
     for file in all {
@@ -161,7 +215,7 @@ struct ImportFiles {
 }
 
 extension ImportedDocument.Mode: ExpressibleByArgument {}
-extension ImportFormat: ExpressibleByArgument {}
+extension JSONNumbers: ExpressibleByArgument {}
 
 /// The levels by their names on the command line.
 enum DurabilityOption: String, ExpressibleByArgument, CaseIterable {

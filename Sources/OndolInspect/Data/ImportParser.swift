@@ -1,5 +1,5 @@
-// From the lines of a piece to documents that are ready to be committed. Runs on several workers at
-// once: a parser is a value, and what it needs to know is the same for all pieces.
+// From the records of a piece to documents that are ready to be committed. Runs on several workers
+// at once: a parser is a value, and what it needs to know is the same for all pieces.
 
 import Foundation
 import Ondol
@@ -7,25 +7,22 @@ import OndolEngine
 import OndolJSON
 import OndolTerminal
 
-/// A line that is no document, or several where a quote takes in more of them.
-struct BadLine: Sendable {
-  var line: Int
-  /// How many lines it comes to.
-  var count = 1
-  var reason: String
-
-  /// Which lines, for people.
-  var place: String { count == 1 ? "line \(line)" : "lines \(line) to \(line + count - 1)" }
-}
-
 /// What became of a piece.
 struct ParsedPiece: Sendable {
   var documents: [ImportedDocument] = []
-  /// The lines of the documents.
-  var lines: [Int] = []
-  /// In the order of the lines.
-  var badLines: [BadLine] = []
+  /// Where the documents stand, and their bytes in the piece.
+  var records: [ImportRecord] = []
+  /// In the order of the file.
+  var badRecords: [BadRecord] = []
+  /// `__name__` that was no id, and so became nothing.
+  var unusedNames = 0
+  /// Fields that were left out as somebody said.
+  var leftOut: [String: Int] = [:]
+  /// The piece's bytes, where refused records are kept.
+  var bytes: [UInt8] = []
   var end = ImportPosition()
+  /// What ends the import: a line that shows that the file has another form.
+  var doubt: BadRecord?
 }
 
 /// Parses pieces of one file.
@@ -38,60 +35,111 @@ struct ImportParser: Sendable {
   var idField: String?
   var mode: ImportedDocument.Mode
   var dialect: JSONDialect
-  var format: ImportFormat
+  var numbers = JSONNumbers.exact
+  var form: FileForm
   /// The names of the columns.
   var header: [String] = []
   var guessesTypes = false
+  /// Whether a record may have fewer cells than there are columns.
+  var takesShortRows = false
+  /// Fields that are not imported.
+  var leftOut: Set<String> = []
   /// Whether parsing ends with the first bad line.
   var stopsOnError = false
+  /// Whether the bytes of refused records are asked for.
+  var keepsBytes = false
   let makeID: @Sendable () -> String
   let makeEncoder: @Sendable () -> ImportEncoder
 
   func parse(_ piece: ImportPiece) -> ParsedPiece {
     var parsed = ParsedPiece()
     parsed.end = piece.end
+    if keepsBytes { parsed.bytes = piece.bytes }
     parsed.documents.reserveCapacity(PieceReader.pieceLines)
-    parsed.lines.reserveCapacity(PieceReader.pieceLines)
-    var line = piece.start.lines
-    var start = 0
-    let bytes = piece.bytes
+    parsed.records.reserveCapacity(PieceReader.pieceLines)
     var encoder = makeEncoder()
-    while start < bytes.count {
-      let end: Int
-      switch format {
-      case .jsonl: end = Self.lineEnd(bytes, from: start)
-      case .csv: end = CSV.recordEnd(bytes, from: start) ?? bytes.count
+    var place = piece.start
+    if let records = piece.records {
+      var end = 0
+      for record in records {
+        place.advance(over: piece.bytes[end..<record.lowerBound], lineBreak: lineBreak)
+        guard parse(record, of: piece, &place, &encoder, into: &parsed) else { return parsed }
+        end = record.upperBound
       }
-      let record = bytes.bytes.extracting(start..<end)
-      let breaks = format == .jsonl ? 1 : bytes[start..<end].count { $0 == 0x0A }
-      if !Self.isBlank(record) {
-        do throws(CommandFailure) {
-          parsed.documents.append(try document(record, &encoder))
-          parsed.lines.append(line + 1)
-        } catch {
-          // The last line need not end in a line break.
-          let count = format == .csv && bytes[end - 1] != 0x0A ? breaks + 1 : breaks
-          parsed.badLines.append(
-            BadLine(line: line + 1, count: max(1, count), reason: error.message))
-          if stopsOnError { return parsed }
-        }
-      }
-      line += breaks
+      return parsed
+    }
+    var start = 0
+    while start < piece.bytes.count {
+      let end = recordEnd(piece.bytes, from: start)
+      guard parse(start..<end, of: piece, &place, &encoder, into: &parsed) else { return parsed }
       start = end
     }
     return parsed
   }
 
-  private static func lineEnd(_ bytes: [UInt8], from start: Int) -> Int {
+  private var lineBreak: UInt8 { form.table.lineBreak }
+
+  /// Parses one record and goes behind it; false when nothing after it is wanted.
+  private func parse(
+    _ range: Range<Int>, of piece: ImportPiece, _ place: inout ImportPosition,
+    _ encoder: inout ImportEncoder, into parsed: inout ParsedPiece
+  ) -> Bool {
+    let bytes = piece.bytes
+    let start = place
+    // One line has one line break, which need not be looked for.
+    if form.format == .jsonl {
+      place.lines += 1
+    } else {
+      place.advance(over: bytes[range], lineBreak: lineBreak)
+    }
+    guard !isNothing(bytes, range) else { return true }
+    var record = ImportRecord(line: start.lines + 1, column: start.column + 1, range: range)
+    do throws(Refusal) {
+      parsed.documents.append(try document(bytes.bytes.extracting(range), &encoder, &parsed))
+      parsed.records.append(record)
+      return true
+    } catch {
+      // The last line need not end in a line break.
+      let hasBreak = bytes[range.upperBound - 1] == lineBreak
+      record.count = place.lines - start.lines + (hasBreak || form.format == .jsonl ? 0 : 1)
+      let bad = BadRecord(record, error, bytes: bytes[range], from: start, form)
+      if showsOtherForm(piece, range) {
+        parsed.doubt = bad
+        return false
+      }
+      parsed.badRecords.append(bad)
+      return !stopsOnError
+    }
+  }
+
+  /// Whether a bad line is the beginning of an object that goes on in the next lines: whoever takes
+  /// those for documents may import a part of one.
+  private func showsOtherForm(_ piece: ImportPiece, _ range: Range<Int>) -> Bool {
+    guard form.format == .jsonl, !form.isSaid, FormFinder.goesOn(piece.bytes[range]) else {
+      return false
+    }
+    return !(piece.isLast && isNothing(piece.bytes, range.upperBound..<piece.bytes.count))
+  }
+
+  private func recordEnd(_ bytes: [UInt8], from start: Int) -> Int {
+    if form.format.isTable { return CSV.recordEnd(bytes, from: start, form.table) ?? bytes.count }
     var end = start
-    while end < bytes.count, bytes[end] != 0x0A { end += 1 }
+    while end < bytes.count, bytes[end] != lineBreak { end += 1 }
     return min(end + 1, bytes.count)
   }
 
-  private static func isBlank(_ line: RawSpan) -> Bool {
-    for index in 0..<line.byteCount {
-      let byte = line.byte(at: index)
-      guard byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A else { return false }
+  /// Whether it is white space or a comment.
+  private func isNothing(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+    let comment = form.table.comment
+    if !comment.isEmpty, form.format != .json, bytes[range].starts(with: comment) { return true }
+    let isTSV = form.table.delimiter == 0x09 && form.format.isTable
+    for index in range {
+      switch bytes[index] {
+      case 0x20, 0x0D, 0x0A: continue
+      // A tab is two cells without a value.
+      case 0x09 where !isTSV: continue
+      default: return false
+      }
     }
     return true
   }
@@ -99,29 +147,40 @@ struct ImportParser: Sendable {
   // MARK: - One document
 
   private func document(
-    _ record: RawSpan, _ encoder: inout ImportEncoder
-  ) throws(CommandFailure) -> ImportedDocument {
+    _ record: RawSpan, _ encoder: inout ImportEncoder, _ parsed: inout ParsedPiece
+  ) throws(Refusal) -> ImportedDocument {
     var fields = try fields(record)
     let path = try path(in: fields)
-    // The id under its own name comes from `ondol ls`, and no field can be called so.
-    fields[JSONWriter.documentIDName] = nil
+    // An id under its own name is no field.
+    let name = fields.removeValue(forKey: JSONWriter.documentIDName)
+    if name != nil, let idField, idField != JSONWriter.documentIDName { parsed.unusedNames += 1 }
+    for name in leftOut where fields.removeValue(forKey: name) != nil {
+      parsed.leftOut[name, default: 0] += 1
+    }
     do throws(DatabaseError) {
       return try encoder.document(fields, at: path, mode)
     } catch {
-      throw CommandFailure(.failed, error.field.map { "\($0): \(error.message)" } ?? error.message)
+      let isReserved = error.field.map { Self.isReserved("\($0)") } ?? false
+      let hint = isReserved ? "; --leave-out \(error.field ?? "") imports without it" : ""
+      throw Refusal(error.message + hint, field: error.field.map { "\($0)" })
     }
   }
 
-  private func fields(_ record: RawSpan) throws(CommandFailure) -> [String: Value] {
-    if format == .csv { return try row(record) }
+  /// Whether no field can have this name.
+  static func isReserved(_ name: String) -> Bool {
+    name.utf8.count >= 4 && name.hasPrefix("__") && name.hasSuffix("__")
+  }
+
+  private func fields(_ record: RawSpan) throws(Refusal) -> [String: Value] {
+    if form.format.isTable { return try row(record) }
     do throws(JSONError) {
-      return try JSONReader.readDocument(record, dialect)
+      return try JSONReader.readDocument(record, dialect, numbers: numbers)
     } catch {
-      throw CommandFailure(.failed, "column \(error.column): \(error.reason)")
+      throw Refusal(error.reason, offset: error.column - 1)
     }
   }
 
-  private func path(in fields: [String: Value]) throws(CommandFailure) -> DocumentPath {
+  private func path(in fields: [String: Value]) throws(Refusal) -> DocumentPath {
     let id = try id(in: fields)
     do throws(DatabaseError) {
       // Taken literally otherwise: a "/" in an id is a mistake, not the way into a subcollection.
@@ -132,54 +191,52 @@ struct ImportParser: Sendable {
       }
       return try collection.document(id)
     } catch {
-      throw CommandFailure(.failed, error.message)
+      throw Refusal(error.message, field: idField ?? JSONWriter.documentIDName)
     }
   }
 
-  private func id(in fields: [String: Value]) throws(CommandFailure) -> String {
+  private func id(in fields: [String: Value]) throws(Refusal) -> String {
     let name = idField ?? JSONWriter.documentIDName
     switch fields[name] {
     case .string(let id): return id
     case .integer(let id): return String(id)
+    case .decimal(let id) where id.exponent >= 0: return "\(id)"
     case .map(let wrapper):
       // An id as MongoDB makes them.
       if wrapper.count == 1, let id = wrapper["$oid"]?.string { return id }
     case nil where idField == nil: return makeID()
-    case nil: throw CommandFailure(.failed, "there is no field \"\(name)\"")
+    case nil:
+      throw Refusal("there is no field \"\(name)\"; without --id-field documents get ids")
     default: break
     }
-    throw CommandFailure(.failed, "\"\(name)\" must be a text or a whole number")
+    throw Refusal("\"\(name)\" must be a text or a whole number to be the id")
   }
 
-  // MARK: - CSV
+  // MARK: - Cells
 
-  /// The cells of the first record.
-  static func header(_ record: [UInt8]) throws(CommandFailure) -> [String] {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    let record = record.starts(with: mark) ? Array(record.dropFirst(mark.count)) : record
-    let names = try cells(record.bytes).map(\.text)
-    guard Set(names).count == names.count else {
-      throw CommandFailure(.failed, "line 1: two columns have the same name")
-    }
-    return names
-  }
-
-  private static func cells(_ record: RawSpan) throws(CommandFailure) -> [CSV.Cell] {
+  private func row(_ record: RawSpan) throws(Refusal) -> [String: Value] {
+    let cells: [CSV.Cell]
     do throws(CSVError) {
-      return try CSV.cells(record)
+      cells = try CSV.cells(record, form.table)
     } catch {
-      throw CommandFailure(.failed, "column \(error.offset + 1): \(error.reason)")
+      let isColumn = header.indices.contains(error.cell)
+      throw Refusal(
+        error.reason, offset: error.offset, field: isColumn ? header[error.cell] : nil,
+        isOfWhole: error.reason.hasSuffix("is never closed"))
     }
-  }
-
-  private func row(_ record: RawSpan) throws(CommandFailure) -> [String: Value] {
-    let cells = try Self.cells(record)
-    guard cells.count == header.count else {
-      throw CommandFailure(
-        .failed, "\(counted(cells.count, "cell")), and \(counted(header.count, "column"))")
+    guard cells.count == header.count || takesShortRows && cells.count < header.count else {
+      let hint =
+        cells.count < header.count ? "; --short-rows takes cells that are missing for empty" : ""
+      throw Refusal(
+        "\(counted(cells.count, "cell")), and \(counted(header.count, "column"))\(hint)")
     }
     var fields = [String: Value](minimumCapacity: cells.count)
     for (name, cell) in zip(header, cells) where cell.isQuoted || !cell.text.isEmpty {
+      guard !name.isEmpty else {
+        throw Refusal(
+          "\"\(cell.text)\" stands in a column without a name; --columns names columns of a file "
+            + "without its first line")
+      }
       fields[name] = guessesTypes ? guess(cell) : .string(cell.text)
     }
     return fields
@@ -191,7 +248,7 @@ struct ImportParser: Sendable {
     let first = cell.text.utf8.first
     let isNested = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     guard isNested || !cell.isQuoted, first != UInt8(ascii: "\""),
-      let value = try? JSONReader.read(Array(cell.text.utf8), dialect)
+      let value = try? JSONReader.read(Array(cell.text.utf8), dialect, numbers: numbers)
     else { return .string(cell.text) }
     return value
   }

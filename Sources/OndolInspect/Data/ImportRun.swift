@@ -1,7 +1,7 @@
-// An import under way: pieces are read one after the other, parsed by several workers at once and
-// committed in their order, so that what is in the database is always a beginning of the file.
-// While one piece is committed the next ones are being parsed; no more of them are in memory than
-// there are workers, and one.
+// An import under way: the form of a file is found out, then pieces are read one after the other,
+// parsed by several workers at once and committed in their order, so that what is in the database
+// is always a beginning of the file. While one piece is committed the next ones are being parsed;
+// no more of them are in memory than there are workers, and one.
 
 import Foundation
 import Ondol
@@ -14,41 +14,62 @@ struct ImportRun {
   let durability: Durability
   let jobs: Int
   let stopsOnError: Bool
+  /// Whether documents are only counted.
+  let isDry: Bool
   var checkpoint: ImportCheckpoint?
+  var rejects: ImportRejects?
   var report: ImportReport
 
   /// Imports a file.
+  ///
+  /// - Parameter parser: what it becomes with a form and the names of columns.
   mutating func run(
-    _ file: String, _ parser: ImportParser
+    _ file: String, _ hints: FormHints, _ columns: [String], _ parser: ImportParser
   ) async throws {
+    var reader = try PieceReader(path: file)
+    let form = try reader.findForm(hints)
     var parser = parser
-    let start = try checkpoint?.position(in: file) ?? ImportPosition()
-    if parser.format == .csv {
-      var reader = try PieceReader(path: file, .csv)
-      guard let header = try reader.next(lines: 1) else { return }
-      parser.header = try ImportParser.header(header.bytes)
-      if start.offset == 0 { return try await run(file, parser, reader) }
+    parser.form = form
+    reader.begin(form)
+    report.begin(file, form)
+    let start = try checkpoint?.position(in: file, form)
+    if form.format.isTable {
+      parser.header = try reader.columns(columns)
+      guard !parser.header.isEmpty else { return }
+      try parser.checkHeader(in: file)
     }
-    try await run(file, parser, PieceReader(path: file, parser.format, from: start))
+    try rejects?.begin(file, form, parser.header)
+    if let start { try reader.resume(at: start) }
+    try await run(file, parser, &reader)
+    let neighbours = reader.neighbours
+    if !neighbours.isEmpty {
+      report.say("beside the array are \(neighbours.joined(separator: ", ")), which are left out")
+    }
   }
 
   private mutating func run(
-    _ file: String, _ parser: ImportParser, _ reader: PieceReader
+    _ file: String, _ parser: ImportParser, _ reader: inout PieceReader
   ) async throws {
-    var reader = reader
-    report.begin(file, at: reader.position)
+    var unused = UnusedFields()
+    var failure: CommandFailure?
     try await withThrowingTaskGroup(of: (Int, ParsedPiece).self) { group in
       var (begun, done) = (0, 0)
       var waiting: [Int: ParsedPiece] = [:]
       var isAtEnd = false
       while true {
         while !isAtEnd, begun - done <= jobs {
-          guard let piece = try reader.next() else {
+          do throws(CommandFailure) {
+            guard let piece = try reader.next() else {
+              isAtEnd = true
+              break
+            }
+            group.addTask { [begun] in (begun, parser.parse(piece)) }
+            begun += 1
+          } catch {
+            // What was read before it is committed first.
+            failure = error
             isAtEnd = true
-            break
           }
-          group.addTask { [begun] in (begun, parser.parse(piece)) }
-          begun += 1
         }
         guard done < begun else { return }
         while waiting[done] == nil, let (number, parsed) = try await group.next() {
@@ -56,43 +77,63 @@ struct ImportRun {
         }
         guard let parsed = waiting.removeValue(forKey: done) else { return }
         done += 1
-        try await commit(parsed, of: file)
+        try await commit(parsed, of: file, parser.form)
+        unused.add(parsed)
         try Interruption.check()
       }
     }
+    if let failure { throw failure }
+    for message in unused.messages(idField: parser.idField) { report.say(message) }
   }
 
-  private mutating func commit(_ parsed: ParsedPiece, of file: String) async throws {
-    var badLines: [BadLine] = []
-    try await commit(parsed, parsed.documents.indices, &badLines)
-    badLines = (badLines + parsed.badLines).sorted { $0.line < $1.line }
-    report.note(badLines)
-    if stopsOnError, let bad = badLines.first {
-      throw CommandFailure(.failed, "\(bad.place): \(bad.reason)")
+  private mutating func commit(
+    _ parsed: ParsedPiece, of file: String, _ form: FileForm
+  ) async throws {
+    var badRecords: [BadRecord] = []
+    try await commit(parsed, parsed.documents.indices, form, &badRecords)
+    badRecords = (badRecords + parsed.badRecords).sorted {
+      $0.record.range.lowerBound < $1.record.range.lowerBound
     }
-    try checkpoint?.note(parsed.end, in: file)
+    report.note(badRecords)
+    try rejects?.write(badRecords, of: parsed.bytes)
+    if stopsOnError, let bad = badRecords.first {
+      throw CommandFailure(.failed, "\(Self.place(file))\(bad.place): \(bad.reason)")
+    }
+    if let doubt = parsed.doubt {
+      throw CommandFailure(
+        .failed,
+        "\(Self.place(file))line \(doubt.record.line): the object that begins here goes on in the "
+          + "next line, or the line is cut off; --as jsonl takes each line for itself, --as json "
+          + "reads over lines")
+    }
+    try checkpoint?.note(parsed.end, in: file, form)
     try report.note(parsed.end)
   }
+
+  private static func place(_ file: String) -> String { file == "-" ? "" : "\(file): " }
 
   /// Commits some of a piece's documents. When one of them cannot be, the others are committed
   /// without it, by halves; with `--stop-on-error` those before it.
   private mutating func commit(
-    _ parsed: ParsedPiece, _ range: Range<Int>, _ badLines: inout [BadLine]
+    _ parsed: ParsedPiece, _ range: Range<Int>, _ form: FileForm, _ badRecords: inout [BadRecord]
   ) async throws {
-    if range.isEmpty || stopsOnError && !badLines.isEmpty { return }
+    if range.isEmpty || stopsOnError && !badRecords.isEmpty { return }
     do throws(DatabaseError) {
-      try await database.commit(Array(parsed.documents[range]), durability: durability)
+      if !isDry {
+        try await database.commit(Array(parsed.documents[range]), durability: durability)
+      }
       report.documents += range.count
       try? report.acknowledge()
     } catch {
       guard error.path != nil, Self.isOfDocument(error.code) else { throw error }
       if range.count == 1 {
-        badLines.append(BadLine(line: parsed.lines[range.lowerBound], reason: "\(error)"))
+        badRecords.append(
+          BadRecord(parsed.records[range.lowerBound], Refusal("\(error)"), form))
         return
       }
       let middle = range.lowerBound + range.count / 2
-      try await commit(parsed, range.lowerBound..<middle, &badLines)
-      try await commit(parsed, middle..<range.upperBound, &badLines)
+      try await commit(parsed, range.lowerBound..<middle, form, &badRecords)
+      try await commit(parsed, middle..<range.upperBound, form, &badRecords)
     }
   }
 
@@ -106,77 +147,42 @@ struct ImportRun {
   }
 }
 
-/// Tells the person, and on request the program that started this one, how far it got.
-struct ImportReport {
-  /// Bad lines that are shown; the others are counted.
-  private static let shownLines = 20
+/// What stood in a file and became no part of a document.
+private struct UnusedFields {
+  private var names = 0
+  private var leftOut: [String: Int] = [:]
 
-  let isAcknowledging: Bool
-  let isQuiet: Bool
-  let stopsOnError: Bool
-  var documents = 0
-  private(set) var badLines = 0
-  private var shown = 0
-  private var acknowledged = 0
-  private var bar: ProgressBar
-  private var file = ""
-  private var fileStart: Int64 = 0
-  /// Bytes of the files before.
-  private var bytesBefore: Int64 = 0
-  private var output = Output()
-  private let start = ContinuousClock.now
-
-  init(
-    isAcknowledging: Bool, stopsOnError: Bool, isQuiet: Bool, showsProgress: Bool, bytes: Int64?
-  ) {
-    self.isAcknowledging = isAcknowledging
-    self.stopsOnError = stopsOnError
-    self.isQuiet = isQuiet
-    bar = ProgressBar(.bytes, of: bytes, isQuiet: !showsProgress)
+  mutating func add(_ parsed: ParsedPiece) {
+    names += parsed.unusedNames
+    leftOut.merge(parsed.leftOut, uniquingKeysWith: +)
   }
 
-  mutating func begin(_ file: String, at position: ImportPosition) {
-    bytesBefore += fileStart
-    fileStart = 0
-    self.file = file
-  }
-
-  mutating func note(_ bad: [BadLine]) {
-    guard !stopsOnError else { return }
-    for line in bad {
-      badLines += line.count
-      shown += 1
-      guard shown <= Self.shownLines, !isQuiet else { continue }
-      bar.clear()
-      let place = file == "-" ? "" : "\(file): "
-      Console.say("ondol: \(place)\(line.place): \(line.reason)")
-      if shown == Self.shownLines { Console.say("ondol: further bad lines are only counted") }
+  func messages(idField: String?) -> [String] {
+    var messages: [String] = []
+    if names > 0, let idField {
+      messages.append(
+        "\(JSONWriter.documentIDName) of \(counted(names, "document")) is left out, because the id "
+          + "is in \(idField)")
     }
+    for (name, count) in leftOut.sorted(by: { $0.key < $1.key }) {
+      messages.append("\(name) of \(counted(count, "document")) is left out")
+    }
+    return messages
   }
+}
 
-  mutating func note(_ position: ImportPosition) throws(CommandFailure) {
-    fileStart = position.offset
-    bar.show(bytesBefore + position.offset, note: counted(documents, "document"))
-    try acknowledge()
-  }
-
-  /// Prints the count after a commit, on request.
-  mutating func acknowledge() throws(CommandFailure) {
-    guard isAcknowledging, documents > acknowledged else { return }
-    acknowledged = documents
-    try output.print("\(documents)")
-    try output.flush()
-  }
-
-  mutating func finish(into collection: String?) {
-    bar.clear()
-    guard !isQuiet else { return }
-    let seconds = (ContinuousClock.now - start) / .seconds(1)
-    let time = "\((seconds * 100).rounded() / 100)"
-    let place = collection.map { " into \($0)" } ?? ""
-    let skipped =
-      badLines == 0
-      ? "" : " \(counted(badLines, "bad line was", "bad lines were")) left out."
-    Console.say("Imported \(counted(documents, "document"))\(place) in \(time) s.\(skipped)")
+extension PieceReader {
+  /// Finds out what the file is, before anything of it is given out.
+  mutating func findForm(_ hints: FormHints) throws(CommandFailure) -> FileForm {
+    let beginning = try beginning()
+    let hints = ImportRejects.hints(from: beginning.bytes) ?? hints
+    do throws(FormDoubt) {
+      return try FormFinder.form(of: beginning.bytes, isWhole: beginning.isWhole, hints)
+    } catch {
+      var place = name + ": "
+      if let line = error.line { place += "line \(line): " }
+      if let column = error.column { place += "column \(column): " }
+      throw CommandFailure(.failed, place + error.reason)
+    }
   }
 }

@@ -31,9 +31,7 @@ struct DumpSample {
   private static func withoutBlobs(_ value: Value) -> Value {
     switch value {
     case .blob: .null
-    case .array(let elements):
-      // An array cannot stand directly in an array.
-      .array(elements.map { $0.array == nil ? withoutBlobs($0) : .map(["in": withoutBlobs($0)]) })
+    case .array(let elements): .array(elements.map(withoutBlobs))
     case .map(let fields):
       .map(fields.filter { !$0.key.isEmpty && !$0.key.hasPrefix("__") }.mapValues(withoutBlobs))
     default: value

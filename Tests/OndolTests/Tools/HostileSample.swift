@@ -193,9 +193,16 @@ extension HostileSample {
         .init(place, lines, "--into", c, "--id-field", "id", status: 1),
         .init(place, lines, "--into", c, "--id-field", "id", "--stop-on-error", status: 1),
         .init(place, other, "--into", c, status: 1),
+        .init(
+          place, lines, "--into", c, "--dry-run", "--rejects", scratch.path("s\(Self.orders)"),
+          status: 1),
+        .init(place, lines, "--into", c, "--at", "x\(Self.orders)", status: 1),
+        .init(place, lines, "--into", c, "--as", "csv", "--id-field", "id", status: 1),
       ],
       "export": [
         .init(place, "-o", "-"), .init(place, c, "-o", "-", "--format", "csv"),
+        .init(place, c, "-o", "-", "--format", "csv", "--columns", "y"),
+        .init(place, c, "-o", "-", "--format", "geojson"),
         .init(place, "q\(Self.orders)", "-o", "-", status: 3),
       ],
       "dump": [.init(place, "-o", "-"), .init(place, "-o", place, status: 1)],

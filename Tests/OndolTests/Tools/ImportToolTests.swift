@@ -45,6 +45,38 @@ import Testing
       ])
   }
 
+  @Test func `Numbers keep every digit, or are rounded on request`() async throws {
+    let file = try write(
+      "numbers.jsonl",
+      [
+        #"{"id":18446744073709551615,"n":0.1234567890123456789,"g":[[1,2],[[0.5]]]}"#,
+        #"{"id":"b","n":0.10}"#,
+        #"{"id":"c","n":0.123456789012345678901234567890123456789}"#,
+      ])
+    let exact = try await scratch.ondol("import", shop, file, "--into", "e", "--id-field", "id")
+    #expect(exact.status == 1)
+    #expect(exact.messages.contains("line 3: column 15: "), "\(exact.messages)")
+    #expect(exact.messages.contains("38 digits"), "\(exact.messages)")
+    #expect(
+      try await listed("e") == [
+        #"{"__name__":"18446744073709551615","g":[[1,2],[[0.5]]],"#
+          + #""id":{"$numberDecimal":"18446744073709551615"},"#
+          + #""n":{"$numberDecimal":"0.1234567890123456789"}}"#,
+        #"{"__name__":"b","id":"b","n":0.1}"#,
+      ])
+    let found = try await scratch.ondol(
+      "query", shop, "e", "n < 0.10m or n = 0.1234567890123456789m", "--format", "jsonl")
+    #expect(found.lines.count == 1, "\(found.messages)")
+    let rounded = try await scratch.ondol(
+      "import", shop, "-", "--into", "d", "--numbers", "double",
+      input: #"{"__name__":"a","n":0.1234567890123456789,"m":18446744073709551615}"#)
+    #expect(rounded.status == 0, "\(rounded.messages)")
+    #expect(
+      try await listed("d") == [
+        #"{"__name__":"a","m":1.8446744073709552e+19,"n":0.12345678901234568}"#
+      ])
+  }
+
   @Test func `Bad lines are left out, told of and counted`() async throws {
     let file = try write(
       "mixed.jsonl", [#"{"id":"a"}"#, "no", "", #"{"id":"b"}"#, #"{"x":1}"#, #"{"id":"c"}"#])

@@ -29,6 +29,10 @@ import Testing
       #"(name starts-with "한" and m != {"x":["}","'"]})"#
     ),
     (
+      "name folded = 'Élan' and not b~natural < \"a2\"",
+      "(name folded = \"Élan\" and b natural >= \"a2\")"
+    ),
+    (
       "text = \"a ) or ( \\\" b\" and map = {\"x\": [1, {\"y\": \"]\"}]}",
       "(text = \"a ) or ( \\\" b\" and map = {\"x\":[1,{\"y\":\"]\"}]})"
     ),
@@ -48,6 +52,8 @@ import Testing
     ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "no value"),
     ("a = \"x", 6, "no value"), ("a = 'x", 6, "no value"),
     ("a = 'x\"", 7, "no value"), ("a ~ 1", 2, "operator"),
+    ("a folded contains \"x\"", 9, "does not compare"), ("a folded = 1", 11, "quotes"),
+    ("a natural starts-with \"1\"", 10, "does not compare"),
   ])
   func `A mistake is pointed at`(text: String, offset: Int, reason: String) {
     do throws(WhereError) {
@@ -100,6 +106,14 @@ import Testing
     let orders = try WhereParser.orders("price desc, `a b`.c asc,name")
     #expect(orders.map(\.isDescending) == [true, false, false])
     #expect(orders.map { "\($0.field)" } == ["price", "`a b`.c", "name"])
+    let compared = try WhereParser.orders("name folded desc, b Natural, c~caseInsensitive asc")
+    #expect(compared.map(\.comparison) == [.folded, .natural, .caseInsensitive])
+    #expect(compared.map(\.isDescending) == [true, false, false])
+    #expect(try WhereParser.orders("`folded` folded").map { "\($0.field)" } == ["folded"])
+    #expect(
+      try WhereParser.indexFields("a, name folded desc, b natural, tags[]")
+        == ["a", "-name~folded", "b~natural", "tags[]"])
+    #expect(throws: WhereError.self) { try WhereParser.orders("name~accents") }
     #expect(try WhereParser.fields("a , b.c").map { "\($0)" } == ["a", "b.c"])
     #expect(throws: WhereError.self) { try WhereParser.orders("price up") }
     #expect(throws: WhereError.self) { try WhereParser.fields("a,") }
@@ -110,6 +124,7 @@ import Testing
     ("not n in [0,1] and n <= 3", ["2", "3"]), ("tags array-contains \"t7\"", ["17", "7"]),
     ("name starts-with \"name 1\" and not n != 1", ["1"]),
     ("inner.x = null and n > 17", ["18", "19"]),
+    ("name folded in ['NAME 3', 'Náme 4'] or name natural > 'NAME 018'", ["19", "3", "4"]),
     ("__name__ in [\"4\", \"none\"]", ["4"]),
   ])
   func `A condition finds what it says`(text: String, ids: [String]) async throws {

@@ -1,0 +1,118 @@
+// What a person can say about the form of a file: for an import, where the file alone leaves a
+// doubt, and for tables that an export writes.
+
+import ArgumentParser
+import OndolJSON
+
+/// A character between cells, by itself or by the name that a shell passes on.
+struct Delimiter: ExpressibleByArgument {
+  let byte: UInt8
+
+  init?(argument: String) {
+    switch argument {
+    case "tab", "\\t": byte = 0x09
+    case "comma": byte = UInt8(ascii: ",")
+    case "semicolon": byte = UInt8(ascii: ";")
+    case "bar": byte = UInt8(ascii: "|")
+    default:
+      guard let only = argument.utf8.first, argument.utf8.count == 1, only < 0x7F,
+        only == 0x09 || only >= 0x20, only != UInt8(ascii: "\"")
+      else { return nil }
+      byte = only
+    }
+  }
+}
+
+/// The options about the form of a file that is read.
+struct FormOptions: ParsableArguments {
+  @Option(
+    name: .customLong("as"),
+    help: "jsonl, json, csv or tsv; the file's beginning says it when not given.")
+  var format: FileFormat?
+
+  @Option(
+    help: """
+      The array of documents within an object: its name, names with points between, or a JSON \
+      Pointer such as /data/a.b.
+      """)
+  var at: String?
+
+  @Option(help: "What is between cells: a character, or tab; found when not given.")
+  var delimiter: Delimiter?
+
+  @Option(help: "What lines begin with that are comments.")
+  var comment: String?
+
+  @Flag(help: "A table's first line is a row; columns are column1, column2 …")
+  var noHeader = false
+
+  @Option(help: "The names of the columns of a table without a line of names, with commas between.")
+  var columns: String?
+
+  @Flag(help: "Take cells that are missing at a row's end for empty ones.")
+  var shortRows = false
+
+  mutating func validate() throws {
+    if let comment, !Self.isMark(comment, delimiter?.byte) {
+      throw ValidationError("--comment cannot have quotes, delimiters or line breaks in it")
+    }
+    guard at == nil || format == nil || format == .json else {
+      throw ValidationError("--at is for JSON, not for \(format?.rawValue ?? "")")
+    }
+    if format == .jsonl || format == .json || at != nil,
+      delimiter != nil || noHeader || columns != nil || shortRows
+    {
+      throw ValidationError("--delimiter, --no-header, --columns and --short-rows are for tables")
+    }
+    if let at, at.isEmpty || Self.keys(at).contains("") {
+      throw ValidationError("--at has an empty name in it")
+    }
+    let names = columnNames
+    guard Set(names).count == names.count else {
+      throw ValidationError("--columns has the same name twice")
+    }
+  }
+
+  private static func isMark(_ mark: String, _ delimiter: UInt8?) -> Bool {
+    let refused: [UInt8] = [0x22, 0x0A, 0x0D, 0x09] + Array(",;|".utf8)
+    return !mark.isEmpty && !mark.utf8.contains { refused.contains($0) || $0 == delimiter }
+  }
+
+  /// The names of columns that were said.
+  var columnNames: [String] {
+    columns.map(Self.columnNames) ?? []
+  }
+
+  static func columnNames(_ names: String) -> [String] {
+    names.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
+  /// What is known of the file at a path.
+  func hints(for path: String, idField: String?) -> FormHints {
+    var hints = FormHints()
+    hints.format = format
+    hints.at = at.map(Self.keys) ?? []
+    hints.delimiter = delimiter?.byte
+    hints.comment = comment ?? ""
+    hints.hasHeader = !noHeader
+    hints.hasColumns = columns != nil
+    hints.idField = idField
+    if path != "-", let point = path.lastIndex(of: ".") {
+      hints.ending = path[path.index(after: point)...].lowercased()
+    }
+    return hints
+  }
+
+  /// The names of a path: with points between, or as a JSON Pointer has them.
+  static func keys(_ path: String) -> [String] {
+    guard !path.isEmpty else { return [] }
+    guard path.utf8.first == UInt8(ascii: "/") else {
+      return path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    }
+    return path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map {
+      String($0).replacing("~1", with: "/").replacing("~0", with: "~")
+    }
+  }
+}
+
+extension FileFormat: ExpressibleByArgument {}

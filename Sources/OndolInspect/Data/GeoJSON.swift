@@ -1,0 +1,70 @@
+// Documents as GeoJSON's features (RFC 7946). One that came from GeoJSON is a feature already; of
+// any other one field becomes the geometry, and the others are its properties.
+
+import Ondol
+
+enum GeoJSON {
+  private static let geometries: Set<String> = [
+    "Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon",
+    "GeometryCollection",
+  ]
+
+  /// The members of a document's feature.
+  ///
+  /// - Parameters:
+  ///   - id: what it is called; nil when nothing says it.
+  ///   - geometry: the field that was named.
+  ///   - document: for what is said.
+  static func feature(
+    of fields: [String: Value], id: String?, geometry: String?, document: String
+  ) throws(CommandFailure) -> [String: Value] {
+    var feature = fields
+    if geometry != nil || fields["type"] != "Feature" || fields["geometry"] == nil {
+      feature = try composed(fields, geometry, document)
+    }
+    if let id, feature["id"] == nil { feature["id"] = .string(id) }
+    return feature
+  }
+
+  private static func composed(
+    _ fields: [String: Value], _ said: String?, _ document: String
+  ) throws(CommandFailure) -> [String: Value] {
+    var properties = fields
+    var geometry = Value.null
+    if let name = try field(fields, said, document), let value = properties[name] {
+      guard let shape = self.geometry(value) else {
+        throw CommandFailure(
+          .failed, "\(document): \"\(name)\" is no geo point and no geometry of GeoJSON")
+      }
+      geometry = shape
+      properties[name] = nil
+    }
+    return ["type": "Feature", "geometry": geometry, "properties": .map(properties)]
+  }
+
+  /// The field with the geometry; nil for a document that has none.
+  private static func field(
+    _ fields: [String: Value], _ said: String?, _ document: String
+  ) throws(CommandFailure) -> String? {
+    if let said { return said }
+    let found = fields.filter { geometry($0.value) != nil }.keys.sorted()
+    guard found.count < 2 else {
+      throw CommandFailure(
+        .failed,
+        "\(document) has several geometries, \(found.joined(separator: ", ")); say --geometry FIELD"
+      )
+    }
+    return found.first
+  }
+
+  /// A geo point as GeoJSON has it, longitude first, or a geometry that is one already.
+  private static func geometry(_ value: Value) -> Value? {
+    if case .geoPoint(let point) = value {
+      return ["type": "Point", "coordinates": [.double(point.longitude), .double(point.latitude)]]
+    }
+    guard let fields = value.map, let type = fields["type"]?.string, geometries.contains(type),
+      fields["coordinates"]?.array != nil || fields["geometries"]?.array != nil
+    else { return nil }
+    return value
+  }
+}
