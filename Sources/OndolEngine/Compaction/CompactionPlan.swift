@@ -14,7 +14,7 @@ struct CompactionPolicy: Sendable {
   var memtableSize: UInt64
   /// Levels up to this size are merged with all that was flushed at once.
   var baseSize: UInt64
-  /// A shard with less than this is one run after every flush.
+  /// A shard with fewer raw bytes than this is one run after every flush.
   var smallSize: UInt64
   /// Raw bytes of one segment.
   var segmentSize: UInt64

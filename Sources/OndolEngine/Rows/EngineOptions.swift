@@ -49,7 +49,7 @@ package struct EngineOptions: Sendable {
   package var commitLimit = 64 << 20
   /// Flushed runs of a shard above which they are merged into its levels.
   package var runLimit = 8
-  /// Bytes of a shard below which every flush leaves it as one run.
+  /// Raw bytes of a shard's rows below which every flush leaves it as one run.
   package var smallShardSize = 8 << 20
   /// Raw bytes of one segment file.
   package var segmentSize = 64 << 20

@@ -125,7 +125,7 @@ final class Storage: Sendable {
   /// cannot be read.
   func flush(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
     let shard = views.current.shards[index]
-    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
+    let isSmall = isSmall(shard.state, with: memtable)
     let barriers = damaged.barriers
     if isSmall, mayMerge, !shard.state.segments.contains(where: barriers.contains) {
       do throws(EngineError) {
@@ -136,6 +136,13 @@ final class Storage: Sendable {
       }
     }
     try flush(memtable, into: [], shard: index)
+  }
+
+  /// Whether a shard is rewritten with every flush. Its raw bytes decide: they are what a merge reads,
+  /// compares and compresses, and rows that compress well may be many times their files.
+  private func isSmall(_ shard: ShardState, with memtable: Memtable) -> Bool {
+    let raw = shard.segments.reduce(UInt64(memtable.sizeBytes)) { $0 + $1.rawBytes }
+    return raw < picker.policy.smallSize
   }
 
   /// Merges the memtable with `inputs`, which are all of the shard's runs or none.
@@ -155,7 +162,7 @@ final class Storage: Sendable {
     let writer = RunWriter(
       files(for: shard.state, merging: old), shard: index, sequences: first...through,
       keepsTombstones: !isOnly, dropped: manifest.state.dropped)
-    let isSmall = shard.state.sizeBytes + UInt64(memtable.sizeBytes) < picker.policy.smallSize
+    let isSmall = isSmall(shard.state, with: memtable)
     do throws(EngineError) {
       try rows.seekToFirst()
       try writer.takeAll(&rows)

@@ -119,6 +119,27 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
+  /// Rows of one text compress to a twentieth. A shard that was small by the bytes of its files was
+  /// rewritten with every flush until a hundred megabytes of rows went through each, and writers
+  /// stood still for seconds.
+  @Test func `a shard is small by its rows, however well they compress`() throws {
+    var options = options()
+    options.runLimit = 100
+    options.smallShardSize = 32 << 10
+    try simulate(seed: 1, options) { engine, _ in
+      let value = [UInt8](repeating: 7, count: 900)
+      for round in 1...12 {
+        try await engine.put(0x1000, Array((round * 8)..<(round * 8 + 8)), value)
+        try await engine.flush()
+        let rawBytes = round * 8 * 900
+        #expect(engine.metrics.shards[0].bytes < 32 << 10, "they do compress")
+        if rawBytes < 24 << 10 { #expect(engine.metrics.shards[0].runs == 1) }
+        if rawBytes > 48 << 10 { #expect(engine.metrics.shards[0].runs > 1) }
+      }
+      #expect(try engine.numbers(in: 0x1000) == Array(8..<104))
+    }
+  }
+
   @Test func `merges all of a database that has become quiet`() throws {
     try simulate(seed: 3, options(shards: 2)) { engine, world in
       var random = OndolTestKit.SeededRandom(seed: 3)
