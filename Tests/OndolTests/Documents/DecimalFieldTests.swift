@@ -9,7 +9,7 @@ import Testing
 
 @testable import Ondol
 
-private struct Item: Codable, Equatable, Sendable {
+private struct PricedItem: Codable, Equatable, Sendable {
   var name: String
   var price: Decimal
   var prices: [Decimal?]
@@ -27,12 +27,12 @@ private func decimal(_ text: String) throws -> Value {
     let database = try await Database.underTest()
     let items = database.collection("items")
     for (id, count) in [("first", UInt64.max), ("second", 7), ("third", UInt64(Int64.max) + 1)] {
-      let item = Item(
+      let item = PricedItem(
         name: id, price: try #require(Decimal(string: "12345678901234567890.123456789012345678")),
         prices: [Decimal(string: "-0.10"), nil, 3], count: count, byName: ["a": 1])
       try await items.document(id).setData(from: item)
       let read = try await items.document(id).getDocument()
-      #expect(try read.data(as: Item.self) == item)
+      #expect(try read.data(as: PricedItem.self) == item)
       #expect(read["prices"] as Value? == .array([try decimal("-0.1"), nil, try decimal("3")]))
       #expect(read.get("count") as UInt64? == count)
       #expect(read.get("count") as Int64? == Int64(exactly: count))
@@ -148,10 +148,10 @@ private func decimal(_ text: String) throws -> Value {
 
   @Test func `Typed queries take them`() async throws {
     let database = try await Database.underTest()
-    let items = try database.collection("items", of: Item.self)
+    let items = try database.collection("items", of: PricedItem.self)
     for number in 1...9 {
       try await items.document("\(number)").setData(
-        Item(
+        PricedItem(
           name: "n", price: Decimal(number) / 10, prices: [], count: UInt64.max, byName: [:]))
     }
     let limit = try #require(Decimal(string: "0.75"))
