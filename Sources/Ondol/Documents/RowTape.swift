@@ -241,7 +241,7 @@ struct RowTape {
   }
 
   private mutating func isDeepKnown(_ depth: Int) -> Bool {
-    depth <= WriteCompiler.maximumNesting && isKnown(.nested)
+    depth <= ValueCoding.maximumNesting && isKnown(.nested)
   }
 
   /// Puts the places from one on into the order of their symbols; false when two have the same.

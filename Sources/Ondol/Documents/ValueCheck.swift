@@ -29,10 +29,10 @@ enum ValueCheck {
   private static func checkDepth(
     _ depth: Int, _ place: @autoclosure () -> FieldNames
   ) throws(DatabaseError) {
-    guard depth <= WriteCompiler.maximumNesting else {
+    guard depth <= ValueCoding.maximumNesting else {
       throw DatabaseError(
         .invalidArgument,
-        "maps and arrays may be nested \(WriteCompiler.maximumNesting) deep; use a subcollection",
+        "maps and arrays may be nested \(ValueCoding.maximumNesting) deep; use a subcollection",
         field: WriteCompiler.describe(place()))
     }
   }

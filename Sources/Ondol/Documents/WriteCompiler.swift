@@ -11,9 +11,6 @@
 
 /// Compiles calls into intents.
 enum WriteCompiler {
-  /// How deep maps and arrays may be nested.
-  static let maximumNesting = 100
-
   /// `setData` without options: the document becomes `data`.
   static func set(_ data: [String: FieldInput]) throws(DatabaseError) -> WriteIntent {
     var split = InstructionSplit(deletes: .refused("only a merge or an update can delete a field"))

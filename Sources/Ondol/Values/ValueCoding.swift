@@ -37,8 +37,10 @@ internal import OndolEngine
 
 /// Limits and marks of the form that documents have as bytes.
 enum ValueCoding {
+  /// How deep an app may nest arrays and maps in a document.
+  static let maximumNesting = 100
   /// How many containers may be within each other in a document, its own map among them.
-  static let maximumDepth = WriteCompiler.maximumNesting + 1
+  static let maximumDepth = maximumNesting + 1
   /// How deep they may be nested in what is read.
   static let maximumDepthRead = 128
   /// The longest document.

@@ -307,7 +307,7 @@ extension ValueEncoder {
     symbols.forms.insert(.nested)
     guard depth < ValueCoding.maximumDepth else {
       throw DatabaseError(
-        .invalidArgument, "arrays and maps may be nested \(WriteCompiler.maximumNesting) deep")
+        .invalidArgument, "arrays and maps may be nested \(ValueCoding.maximumNesting) deep")
     }
   }
 
