@@ -1138,11 +1138,14 @@ def read_index(body):
     """The bytes that say what an index is; None for one of the moments at which documents end."""
     start = body.place
     for _ in range(body.varint()):
-        require(body.number(1) in (0, 1), "the catalog: an index cannot be read")
+        direction = body.number(1)
+        require(direction < 4, "the catalog: an index cannot be read")
+        if direction & 2:
+            require(1 <= body.number(1) <= 3, "the catalog: texts are compared in a newer way")
         body.texts()
     flags = body.number(1)
     further = body.number(1) if flags & 64 else 0
-    require(further < 4, "the catalog: a newer version wrote an index")
+    require(further & ~11 == 0, "the catalog: a newer version wrote an index")
     if further & 1:
         body.varint()
     if flags & 8:

@@ -127,18 +127,7 @@ struct CatalogEdit: Sendable {
     isChanged = true
     if index.kind.isLink { rows.catalog.directory.enterLinks(in: pattern.root) }
     family.collections[pattern]?.put(index)
-    noteForms(of: index, in: pattern)
     putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
-  }
-
-  /// Notes what an index's condition compares with that not all versions can read.
-  private mutating func noteForms(of index: IndexDefinition, in pattern: CollectionPattern) {
-    let operands = index.kind.condition?.fieldFilters.flatMap(\.condition.operands) ?? []
-    guard operands.contains(where: { $0.hasLeaf { $0.decimal != nil } }),
-      var symbols = family.collections[pattern]?.symbols
-    else { return }
-    symbols.forms.insert(.decimals)
-    add(symbols, to: pattern)
   }
 
   /// Says which field has the moment a document ends, or that none has. Answers with the index of

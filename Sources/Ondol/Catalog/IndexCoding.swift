@@ -23,8 +23,11 @@ private enum Further {
   static let opposedIDs: UInt8 = 2
   /// It is of words; the tokenizer and the fields' weights follow.
   static let words: UInt8 = 4
+  /// The condition compares with values that the first versions cannot read; nothing follows. It
+  /// may be set where none is read: a decimal that is an integer or a double reads as that.
+  static let newerOperands: UInt8 = 8
   /// All that this version knows.
-  static let known: UInt8 = 7
+  static let known: UInt8 = 15
 }
 
 private enum Node {
@@ -55,6 +58,7 @@ extension [UInt8] {
     if elements != nil { further |= Further.elementsPlace }
     if kind.opposesIDs { further |= Further.opposedIDs }
     if kind.isOfWords { further |= Further.words }
+    if kind.condition?.hasNewerOperands == true { further |= Further.newerOperands }
     var flags: UInt8 = 0
     if kind.isOfElements { flags |= Flag.elements }
     if kind.isUnique { flags |= Flag.unique }
@@ -218,6 +222,15 @@ extension ByteReader {
       texts.append(text)
     }
     return texts
+  }
+}
+
+extension FilterTree {
+  /// Whether something is compared with what versions before this one cannot read.
+  fileprivate var hasNewerOperands: Bool {
+    fieldFilters.contains { filter in
+      filter.condition.operands.contains { !ValueForms(inKeyOf: $0).isEmpty }
+    }
   }
 }
 

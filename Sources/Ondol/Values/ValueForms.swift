@@ -22,7 +22,12 @@ struct ValueForms: OptionSet, Sendable {
 }
 
 extension ValueForms {
-  /// The catalog's row.
+  /// What a value consists of that versions before cannot read in a key.
+  init(inKeyOf value: Value) {
+    self = value.hasLeaf { $0.decimal != nil } ? .decimals : []
+  }
+
+  /// As the catalog's row has them, and the change feed's records.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.appendVarint(UInt64(rawValue))
@@ -32,9 +37,15 @@ extension ValueForms {
   /// Reads the catalog's row.
   init(_ bytes: RawSpan) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
+    try self.init(from: &reader)
+  }
+
+  /// Reads what stands next.
+  init(from reader: inout ByteReader) throws(MalformedBytes) {
+    let start = reader.offset
     let bits = try reader.varint()
     guard bits <= UInt64(Self.all.rawValue), Self.all.rawValue | UInt8(bits) == Self.all.rawValue
-    else { throw .newer(at: 0, "documents with values of the unknown forms \(bits)") }
+    else { throw .newer(at: start, "documents with values of the unknown forms \(bits)") }
     self.init(rawValue: UInt8(bits))
   }
 }

@@ -172,12 +172,6 @@ private func decimal(_ text: String) throws -> Value {
     #expect(try await forms() == .decimals)
     try await database.document("c/d").setData(["a": [[try decimal("1")]]])
     #expect(try await forms() == .all)
-    // A condition of an index is a value, too.
-    try await database.document("p/d").setData(["a": 1])
-    try await database.collection("p").createIndex(
-      on: ["a"], where: .whereField("a", isGreaterThan: Decimal(string: "0.1")))
-    let family = try await database.family("p")
-    #expect(family?.collections[CollectionPattern(["p"])]?.symbols.forms == .decimals)
     try await database.close()
   }
 
