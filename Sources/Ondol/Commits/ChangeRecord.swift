@@ -7,6 +7,8 @@
 //   02, root collection (text): it was dropped
 //   03, two lists of collection ids: the collections of the first pattern are those of the second
 //   04, as 01, and between count and documents for each its place among all that the commit changed
+//   05, what documents have that not all versions know (ValueForms), then as 01
+//   06, the same, then as 04
 //
 // A commit has one record, and one more for each collection with a key of its own: that is sealed
 // with this key and goes with it. What is left then stands in the order of the places.
@@ -30,6 +32,8 @@ enum ChangeRecord {
     static let dropped: UInt8 = 2
     static let renamed: UInt8 = 3
     static let placedDocuments: UInt8 = 4
+    static let formedDocuments: UInt8 = 5
+    static let formedPlacedDocuments: UInt8 = 6
   }
 
   fileprivate enum Flag {
@@ -51,9 +55,15 @@ enum ChangeRecord {
   }
 
   /// - Parameter places: the documents' places among all of the commit, where there are others.
-  fileprivate static func head(names: [String], count: Int, places: [Int]?) -> [UInt8] {
-    var bytes = [places == nil ? Form.documents : Form.placedDocuments]
-    bytes.append(texts: names)
+  fileprivate static func head(_ symbols: SymbolTable, count: Int, places: [Int]?) -> [UInt8] {
+    var bytes: [UInt8] = []
+    if symbols.forms.isEmpty {
+      bytes.append(places == nil ? Form.documents : Form.placedDocuments)
+    } else {
+      bytes.append(places == nil ? Form.formedDocuments : Form.formedPlacedDocuments)
+      bytes += symbols.forms.bytes
+    }
+    bytes.append(texts: symbols.names)
     bytes.appendVarint(count)
     for place in places ?? [] { bytes.appendVarint(place) }
     return bytes
@@ -62,10 +72,15 @@ enum ChangeRecord {
   /// Reads a record.
   static func read(_ bytes: [UInt8], in database: Database) throws(MalformedBytes) -> Content {
     var reader = ByteReader(bytes.bytes)
-    switch try reader.byte() {
+    let form = try reader.byte()
+    switch form {
     case Form.documents: return .documents(try documents(&reader, havePlaces: false, in: database))
     case Form.placedDocuments:
       return .documents(try documents(&reader, havePlaces: true, in: database))
+    case Form.formedDocuments, Form.formedPlacedDocuments:
+      _ = try ValueForms(from: &reader)
+      let havePlaces = form == Form.formedPlacedDocuments
+      return .documents(try documents(&reader, havePlaces: havePlaces, in: database))
     case Form.dropped:
       let names = try reader.texts()
       guard names.count == 1, reader.isAtEnd else {
@@ -80,7 +95,7 @@ enum ChangeRecord {
       else { throw MalformedBytes(at: 1, "no other name of a collection") }
       return .renamed(renaming)
     default:
-      throw .newer(at: 0, "an unknown form")
+      throw .newer(at: 0, "changes in the unknown form \(form)")
     }
   }
 
@@ -199,7 +214,7 @@ private struct ChangeRecordWriter {
 
   func finish(havePlaces: Bool) -> (bytes: [UInt8], stamps: [(offset: Int, form: StampForm)]) {
     let head = ChangeRecord.head(
-      names: encoder.symbols.names, count: places.count, places: havePlaces ? places : nil)
+      encoder.symbols, count: places.count, places: havePlaces ? places : nil)
     return (head + documents, stamps.map { (head.count + $0.offset, $0.form) })
   }
 }

@@ -100,10 +100,17 @@ extension DatabaseChange {
         guard case .documents(let more) = content else { return content }
         documents += more
       } catch {
+        let number = commit.point.sequence.rawValue
+        if error.isOfNewerVersion {
+          throw DatabaseError(
+            .unimplemented,
+            "a newer version wrote what commit \(number) changed: \(error.reason); follow the"
+              + " database with that version")
+        }
         throw DatabaseError(
           .dataLoss,
-          "what commit \(commit.point.sequence.rawValue) changed is damaged in the log at"
-            + " \(error.offset): \(error.reason); read everything anew and go on from there")
+          "what commit \(number) changed is damaged in the log at \(error.offset):"
+            + " \(error.reason); read everything anew and go on from there")
       }
     }
     if commit.annotations.isEmpty { return nil }

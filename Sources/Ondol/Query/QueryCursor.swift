@@ -94,9 +94,10 @@ extension QueryCursor: LosslessStringConvertible {
       bytes[Self.headerLength + index / 8] |= 1 << UInt8(index % 8)
     }
     var symbols = Self.noSymbols
-    // Cannot fail: the keys were read from documents, and so are no longer or deeper than those.
+    // Cannot fail: the keys were read from documents, and so are no longer or deeper than those but
+    // for the array around them.
     let encoded = try? ValueEncoder.document(
-      ["k": .array(keys.compactMap(\.self))], createTime: nil, symbols: &symbols)
+      ["k": .array(keys.compactMap(\.self))], createTime: nil, symbols: &symbols, around: 1)
     return bytes + (encoded?.bytes.dropFirst(ValueCoding.envelopeLength) ?? [])
   }
 

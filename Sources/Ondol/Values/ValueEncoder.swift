@@ -33,15 +33,18 @@ struct ValueEncoder {
   /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are
   /// added to `symbols`, also when this throws.
   ///
-  /// Throws as `encode(_:createTime:)`.
+  /// - Parameter containers: how many more containers may be within each other than in a document.
+  ///
+  /// Throws as `encode(_:createTime:around:)`.
   static func document(
-    _ fields: [String: Value], createTime: Timestamp?, symbols: inout SymbolTable
+    _ fields: [String: Value], createTime: Timestamp?, symbols: inout SymbolTable,
+    around containers: Int = 0
   ) throws(DatabaseError) -> EncodedDocument {
     var encoder = ValueEncoder(symbols)
     // Lets go of the table here, so that adding names does not copy it.
     symbols = SymbolTable()
     defer { symbols = encoder.symbols }
-    try encoder.encode(fields, createTime: createTime)
+    try encoder.encode(fields, createTime: createTime, around: containers)
     return EncodedDocument(bytes: encoder.bytes, stamps: encoder.stamps)
   }
 
@@ -51,10 +54,10 @@ struct ValueEncoder {
   /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
   /// and `.resourceExhausted` when the document is too long.
   mutating func encode(
-    _ fields: [String: Value], createTime: Timestamp?
+    _ fields: [String: Value], createTime: Timestamp?, around containers: Int = 0
   ) throws(DatabaseError) {
     begin(createTime: createTime, expecting: 512)
-    try append(fields, depth: 0)
+    try append(fields, depth: -containers)
     try checkLength()
   }
 
