@@ -8,17 +8,17 @@ struct DeclarationDraw: Sendable {
   private static let fields = ["a", "b", "t", "n", "step1"]
 
   mutating func fields(_ clock: StandingClock) -> [String: Value] {
-    var fields: [String: Value] = ["n": .integer(Int64(random.below(3)))]
+    var fields: [String: Value] = ["n": random.number(below: 3)]
     if random.chance(5, in: 6) { fields["a"] = .integer(Int64(random.below(5))) }
     if random.chance(5, in: 6) { fields["b"] = .string(random.pick(["p", "q", "r"])) }
     if random.chance(1, in: 3) {
-      fields["t"] = .array((0..<random.below(3)).map { _ in .integer(Int64(random.below(4))) })
+      fields["t"] = .array((0..<random.below(3)).map { _ in random.element(below: 4) })
     }
     if random.chance(1, in: 6) { fields[TrialSchema.poison] = .integer(Int64(random.below(5))) }
     if random.chance(1, in: 3) {
       fields["end"] = .timestamp(clock.moment(in: random.below(8) - 1))
     }
-    if random.chance(1, in: 3) { fields["u"] = .integer(Int64(random.below(6))) }
+    if random.chance(1, in: 3) { fields["u"] = random.number(below: 6) }
     return fields
   }
 
@@ -53,7 +53,11 @@ struct DeclarationDraw: Sendable {
 
   private mutating func filter(inGroup: Bool) -> ModelFilter {
     let number = Value.integer(Int64(random.below(5)))
-    switch random.below(7) {
+    switch random.below(9) {
+    case 7:
+      return .compare(
+        field: ["n"], sign: random.pick(["==", "<", ">="]), operand: random.number(below: 3))
+    case 8: return .compare(field: ["t"], sign: "contains", operand: random.element(below: 4))
     case 0: return .compare(field: ["a"], sign: "==", operand: number)
     case 1:
       return .compare(

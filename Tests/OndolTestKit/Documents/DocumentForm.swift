@@ -41,6 +41,7 @@ package enum DocumentForm {
   /// - `mark` differs from document to document, for unique indexes.
   /// - `tags` repeats elements, is empty at times, and is missing at times.
   /// - `note` is null or missing at times.
+  /// - `n` is a decimal at times, and `grid`, which most lack, has arrays in an array.
   static func fields(of value: [UInt8], id: String) -> [String: Value] {
     let sum = crc32c(value.bytes)
     var fields: [String: Value] = [
@@ -51,6 +52,12 @@ package enum DocumentForm {
       "flag": .boolean(sum & 0x10 != 0),
       "place": .map(["x": .double(Double(sum % 64) / 4), "y": .integer(Int64(value.count % 7))]),
     ]
+    if sum & 0x70000 == 0 {
+      fields["n"] = DecimalValue("\(Int(sum % 16) - 8).5").map { .decimal($0) }
+    }
+    if sum & 0x380000 == 0 {
+      fields["grid"] = .array([.array([.integer(Int64(sum % 3))]), .array([])])
+    }
     if sum & 0x300 != 0 {
       fields["tags"] = .array(value.prefix(Int(sum >> 10 & 3)).map { .integer(Int64($0 % 6)) })
     }
@@ -61,7 +68,7 @@ package enum DocumentForm {
   }
 
   /// Fields that some documents have and others lack.
-  static let optionalFields = ["tags", "note"]
+  static let optionalFields = ["tags", "note", "grid"]
 
   /// The row's value, from a document in which everything is as it must be.
   static func value(of document: DocumentSnapshot) throws -> [UInt8] {

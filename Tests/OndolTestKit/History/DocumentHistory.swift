@@ -4,6 +4,7 @@
 // look at (CatalogHistory). What each saw and wrote goes into a history, and TransactionHistory
 // tells whether it is serializable.
 
+internal import Foundation
 package import Ondol
 internal import OndolEngine
 
@@ -123,7 +124,12 @@ package struct DocumentHistory: Sendable {
   // MARK: - Writing
 
   private func entry(_ number: Int) -> [String: (any FieldContent)?] {
-    ["list": FieldValue.arrayUnion([number]), "count": FieldValue.increment(1)]
+    // The sum of both is exact, whatever the order.
+    let tenth = Decimal(sign: .plus, exponent: -1, significand: 1)
+    return [
+      "list": FieldValue.arrayUnion([number]), "grid": [[number], []],
+      "count": number % 4 == 0 ? FieldValue.increment(tenth) : FieldValue.increment(1),
+    ]
   }
 
   /// By one call for one document, or by a batch for several.

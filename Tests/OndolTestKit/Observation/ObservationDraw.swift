@@ -28,9 +28,11 @@ struct ObservationDraw {
 
   private mutating func fields() -> [String: any FieldContent] {
     var fields: [String: any FieldContent] = [:]
-    if random.chance(5, in: 6) { fields["a"] = random.below(5) }
+    if random.chance(5, in: 6) { fields["a"] = random.number(below: 5) }
     if random.chance(5, in: 6) { fields["b"] = random.pick(["p", "q", "r", "pq"]) }
-    if random.chance(1, in: 2) { fields["t"] = (0..<random.below(3)).map { _ in random.below(4) } }
+    if random.chance(1, in: 2) {
+      fields["t"] = (0..<random.below(3)).map { _ in random.element(below: 4) }
+    }
     fields["n"] = random.below(3)
     if random.chance(1, in: 6) { fields[TrialSchema.poison] = random.below(4) }
     if let clock, random.chance(1, in: 4) {
@@ -60,7 +62,7 @@ struct ObservationDraw {
     case 1...4: try await document().setData(fields(), durability: durability)
     case 5:
       try await document().setData(
-        ["a": random.below(5)], merge: true, durability: durability)
+        ["a": random.number(below: 5)], merge: true, durability: durability)
     default:
       let batch = database.batch()
       for _ in 0...random.below(5) {
@@ -100,18 +102,19 @@ struct ObservationDraw {
 
   private mutating func filtered(_ query: Query) -> Query {
     switch random.below(9) {
-    case 0: query.whereField("a", isEqualTo: random.below(5))
-    case 1: query.whereField("a", isGreaterThan: random.below(4))
-    case 2: query.whereField("a", isLessThanOrEqualTo: random.below(5))
+    case 0: query.whereField("a", isEqualTo: random.number(below: 5))
+    case 1: query.whereField("a", isGreaterThan: random.number(below: 4))
+    case 2: query.whereField("a", isLessThanOrEqualTo: random.number(below: 5))
     case 3: query.whereField("b", in: ["p", random.pick(["q", "r"])])
     case 4: query.whereField("b", hasPrefix: "p")
-    case 5: query.whereField("t", arrayContains: random.below(4))
-    case 6: query.whereField("a", isNotEqualTo: random.below(5))
+    case 5: query.whereField("t", arrayContains: random.element(below: 4))
+    case 6: query.whereField("a", isNotEqualTo: random.number(below: 5))
     case 7:
       query.whereFilter(
         .orFilter([
-          .whereField("a", isEqualTo: random.below(5)),
-          .whereField("t", arrayContainsAny: [random.below(4), random.below(4)]),
+          .whereField("a", isEqualTo: random.number(below: 5)),
+          .whereField(
+            "t", arrayContainsAny: [random.element(below: 4), random.element(below: 4)]),
         ]))
     default:
       query.whereFilter(

@@ -59,7 +59,8 @@ package struct TreeDraw {
 
   /// One commit, or none where there was nothing to change.
   package mutating func write() async throws {
-    switch random.below(12) {
+    switch random.below(13) {
+    case 12: try await refuse()
     case 0...4:
       let path = path(0...3)
       let node = random.chance(1, in: 5) ? ModelTree() : node(depth: 3)
@@ -78,6 +79,24 @@ package struct TreeDraw {
     case 10: try await transact()
     default: try await changeIndex()
     }
+  }
+
+  /// Writes a decimal somewhere in a node: nothing of it may come into the tree.
+  private mutating func refuse() async throws {
+    let place = reference(path(1...2))
+    let number = random.decimal()
+    let value = random.pick([number, .map(["a": number]), .array([1, .array([number])])])
+    do throws(DatabaseError) {
+      switch random.below(3) {
+      case 0: try await place.setValue(value)
+      case 1: try await place.updateChildValues(["a": value])
+      default: try await place.setPriority(number)
+      }
+    } catch {
+      guard error.code == .invalidArgument else { throw error }
+      return
+    }
+    throw TreeFault(description: "the tree took \(value)")
   }
 
   private mutating func update() async throws {

@@ -178,7 +178,9 @@ struct ElementIndexTests {
   }
 
   private static func value(_ random: inout SeededRandom) -> Value {
-    switch random.below(12) {
+    switch random.below(14) {
+    case 12: random.decimal()
+    case 13: random.grid()
     case 0: .string(String(repeating: "온돌", count: 300) + "\(random.below(2))")
     case 1: .null
     case 2: .double(Double(random.below(3)))

@@ -135,9 +135,10 @@ struct IndexPourTests {
 
   private static func fields(_ random: inout SeededRandom) -> [String: any FieldConvertible] {
     var fields: [String: any FieldConvertible] = [
-      "s": "text \(random.below(30))", "t": (0..<random.below(4)).map { _ in random.below(5) },
+      "s": "text \(random.below(30))",
+      "t": (0..<random.below(4)).map { _ in random.element(below: 5) },
     ]
-    if random.below(5) > 0 { fields["n"] = random.below(9) }
+    if random.below(5) > 0 { fields["n"] = random.number(below: 9) }
     return fields
   }
 }

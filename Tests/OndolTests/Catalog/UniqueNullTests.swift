@@ -58,7 +58,9 @@ struct UniqueNullTests {
     }
 
     mutating func value() -> Value {
-      random.pick([.null, .null, .null, 1, 2, 3, "x", true])
+      random.chance(1, in: 10)
+        ? random.pick([random.decimal(), random.grid()])
+        : random.pick([.null, .null, .null, 1, 2, 3, "x", true])
     }
 
     mutating func fields() -> [String: Value] {

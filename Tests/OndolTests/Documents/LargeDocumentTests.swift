@@ -17,7 +17,9 @@ private struct LargeDraw {
   static let names = ["a", "b", "c", "deep", "é", "한글", "list", "m", "zz"]
 
   mutating func scalar() -> Value {
-    switch random.below(9) {
+    switch random.below(12) {
+    case 9: random.decimal()
+    case 10: random.grid()
     case 0: .null
     case 1: .boolean(random.chance(1, in: 2))
     case 2: .integer(Int64(random.below(3_000)) - 1_500)
@@ -82,9 +84,11 @@ private struct LargeDraw {
       case 0: mask.append(place)
       case 1:
         let operation: FieldValue.Operation =
-          switch random.below(3) {
+          switch random.below(5) {
           case 0: .increment(.integer(1))
           case 1: .arrayUnion([.integer(7)])
+          case 3: .increment(random.decimal())
+          case 4: .arrayUnion([random.grid()])
           default: .serverTimestamp
           }
         transforms.append(FieldTransform(path: place, operation: operation))

@@ -51,6 +51,10 @@ struct SampleDatabase {
         ]),
         "vector": .vector(VectorValue([1, Double(number)])), "bytes": .bytes([1, 2]), "none": .null,
       ]
+      if number % 7 == 0 {
+        fields["price"] = DecimalValue("\(number).1").map { .decimal($0) }
+        fields["grid"] = .array([.array([.integer(Int64(number))]), .array([])])
+      }
       if number % 5 == 0 { fields["code"] = .string("c\(number)") }
       if number % 9 == 0 {
         fields["text"] = .string(String(repeating: "온돌 \(number) ", count: 400))

@@ -150,7 +150,11 @@ private final class Saboteur: Sendable {
           continue
         }
         var fields: [String: Value] = ["n": .integer(Int64(random.below(5)))]
-        for name in ["x", "y", "z"] where random.chance(1, in: 3) { fields[name] = .string(name) }
+        for name in ["x", "y", "z"] where random.chance(1, in: 3) {
+          fields[name] =
+            random.chance(1, in: 8)
+            ? random.pick([random.decimal(), random.grid()]) : .string(name)
+        }
         try await reference.setData(fields, durability: .process)
         // What changes nothing leaves the document as old as it is.
         guard model.collections[path]?[id]?.fields != fields else { continue }

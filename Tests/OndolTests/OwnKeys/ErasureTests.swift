@@ -60,6 +60,7 @@ private struct GlassHouse {
     return [
       fields[0]: .string(secrets.text(16)), fields[1]: .bytes(secrets.bytes(40)),
       "unique": .string(secrets.text(20)), "long": .string(long),
+      "table": .array([.array([.string(secrets.text(24))]), .array([random.decimal()])]),
     ]
   }
 

@@ -191,9 +191,9 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
   private func step(_ random: inout SeededRandom, _ database: Database) async throws {
     let id = "d\(random.below(40))"
     let fields: [String: Value] = [
-      "kind": .string("k\(random.below(4))"), "n": .integer(Int64(random.below(20))),
+      "kind": .string("k\(random.below(4))"), "n": random.number(below: 20),
       "email": .string("m\(random.below(60))"), "text": .string("lamp \(random.below(9)) wood"),
-      "tags": .array([.integer(Int64(random.below(5))), .integer(9)]),
+      "tags": .array([random.element(below: 5), .integer(9)]),
     ]
     let kind = random.below(6)
     let blob = kind == 4 ? try await database.storage.put(random.bytes(300)) : nil

@@ -11,7 +11,8 @@ import Testing
   private static let long = String(repeating: "long", count: 400)
 
   private static func value(_ random: inout SeededRandom, mayBeLong: Bool) -> Value? {
-    switch random.below(mayBeLong ? 10 : 9) {
+    if random.chance(1, in: 8) { return random.chance(1, in: 2) ? random.decimal() : random.grid() }
+    return switch random.below(mayBeLong ? 10 : 9) {
     case 0: nil
     case 1: .null
     case 2: .double(Double(random.below(3)))

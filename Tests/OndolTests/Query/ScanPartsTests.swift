@@ -24,7 +24,8 @@ import Testing
     let doubles = [0.1, 1e16, -1e16, 3.7e-9, -2.5, 1e300, -1e300, 0x1p-1074]
     if random.below(4) > 0 { fields["x"] = .double(random.pick(doubles)) }
     if random.below(3) == 0 { fields["x"] = .integer(Int64(random.below(9))) }
-    if random.below(3) > 0 { fields["g"] = random.pick(["a", "b", 1, 1.0, nil]) }
+    if random.below(8) == 0 { fields["x"] = random.decimal() }
+    if random.below(3) > 0 { fields["g"] = random.pick(["a", "b", 1, 1.0, nil, random.grid()]) }
     return fields
   }
 
