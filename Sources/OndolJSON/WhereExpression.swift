@@ -179,9 +179,9 @@ extension WhereExpression: CustomStringConvertible {
   package var description: String {
     switch self {
     case .field(let field, let comparison, let operand):
-      "\(Self.text(field)) \(comparison.rawValue) \(JSONWriter.line(operand))"
+      "\(Self.text(field)) \(comparison.rawValue) \(WhereLiteral.text(of: operand))"
     case .compared(let field, let texts, let comparison, let operand):
-      "\(Self.text(field)) \(texts) \(comparison.rawValue) \(JSONWriter.line(operand))"
+      "\(Self.text(field)) \(texts) \(comparison.rawValue) \(WhereLiteral.text(of: operand))"
     case .and(let left, let right): "(\(left) and \(right))"
     case .or(let left, let right): "(\(left) or \(right))"
     }

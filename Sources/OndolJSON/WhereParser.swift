@@ -11,8 +11,8 @@
 //             | "contains-nocase" | "starts-with-nocase" | "equals-nocase"
 //
 // A field is a path as the library reads it; a name with other characters stands in backquotes. A
-// value is JSON, with Extended JSON's objects for what JSON has no word for; a text may stand in
-// single quotes, too, which need no escapes within the double quotes of a shell.
+// value is JSON, with Extended JSON's objects for what JSON has no word for, and what WhereLiteral
+// makes JSON of: texts in single quotes, and decimals as digits with an "m" after them.
 
 package import Ondol
 
@@ -257,22 +257,20 @@ package struct WhereParser {
       while let byte = next, !Self.endsWord(byte) { position += 1 }
     }
     position = min(position, bytes.count)
-    if let decimal = Self.decimal(bytes[start..<position]) { return .decimal(decimal) }
+    let literal = WhereLiteral(bytes[start..<position])
+    if let place = literal.wrongDecimal {
+      throw self.error(
+        "this is no decimal, which has up to 38 digits and is below 1e128", at: place)
+    }
     do throws(JSONError) {
-      return try JSONReader.read(Self.doubleQuoted(bytes[start..<position]))
+      return try JSONReader.read(literal.json)
     } catch {
       if let byte = bytes[start...].first, Self.isName(byte), byte > UInt8(ascii: "9") {
         throw self.error("this is no value; texts stand in quotes", at: start)
       }
-      let place = min(start + error.column - 1, bytes.count)
-      throw self.error("this is no value: \(error.reason)", at: place)
+      throw self.error(
+        "this is no value: \(error.reason)", at: literal.place(ofColumn: error.column))
     }
-  }
-
-  /// The decimal that digits with an "m" behind them are.
-  private static func decimal(_ word: ArraySlice<UInt8>) -> DecimalValue? {
-    guard word.last.map({ $0 | 0x20 }) == UInt8(ascii: "m") else { return nil }
-    return DecimalValue(String(decoding: word.dropLast(), as: UTF8.self))
   }
 
   private mutating func skipNested() {
@@ -297,28 +295,6 @@ package struct WhereParser {
       position += byte == UInt8(ascii: "\\") ? 2 : 1
     }
     position += 1
-  }
-
-  /// A value whose texts in single quotes are as JSON has them.
-  private static func doubleQuoted(_ value: ArraySlice<UInt8>) -> [UInt8] {
-    let (double, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
-    var json: [UInt8] = []
-    json.reserveCapacity(value.count)
-    var quote: UInt8?
-    var rest = value
-    while let byte = rest.popFirst() {
-      if byte == backslash, quote != nil, let escaped = rest.popFirst() {
-        // JSON knows no escape for a single quote, and needs none.
-        json += escaped == UInt8(ascii: "'") ? [escaped] : [byte, escaped]
-      } else if byte == quote || quote == nil && isQuote(byte) {
-        quote = quote == nil ? byte : nil
-        json.append(double)
-      } else {
-        if byte == double { json.append(backslash) }
-        json.append(byte)
-      }
-    }
-    return json
   }
 
   // MARK: - Bytes
@@ -360,7 +336,7 @@ package struct WhereParser {
     return true
   }
 
-  private static func isQuote(_ byte: UInt8) -> Bool {
+  static func isQuote(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'")
   }
 
@@ -369,7 +345,7 @@ package struct WhereParser {
   }
 
   /// Letters, digits, underscores and everything that is not ASCII.
-  private static func isName(_ byte: UInt8) -> Bool {
+  static func isName(_ byte: UInt8) -> Bool {
     let lowered = byte | 0x20
     return byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
       || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))

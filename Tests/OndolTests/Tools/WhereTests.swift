@@ -22,6 +22,14 @@ import Testing
     ("이름 = \"온돌\"", "`이름` = \"온돌\""),
     ("__name__ > \"a\"", "__name__ > \"a\""),
     ("size.width<=1.5", "size.width <= 1.5"),
+    ("price = 0.10m or price<-2.50M", "(price = 0.1m or price < -2.5m)"),
+    ("price in [0.10m, -0.20m,3m, 1, 'm']", "price in [0.1m,-0.2m,3m,1,\"m\"]"),
+    ("not price not in [1e-3m]", "price in [0.001m]"),
+    ("rows array-contains [1m, [2.5m]]", "rows array-contains [1m,[2.5m]]"),
+    ("rows array-contains-any [[0.5m],'5m', []]", "rows array-contains-any [[0.5m],\"5m\",[]]"),
+    (
+      "m = {'5m': -0.5m}", "m = {\"5m\":{\"$numberDecimal\":\"-0.5\"}}"
+    ),
     (#"kind in ['a', "b's"]"#, #"kind in ["a","b's"]"#),
     (#"name = 'say "온돌", \'방\' \n'"#, #"name = "say \"온돌\", '방' \n""#),
     (
@@ -52,6 +60,10 @@ import Testing
     ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "no value"),
     ("a = \"x", 6, "no value"), ("a = 'x", 6, "no value"),
     ("a = 'x\"", 7, "no value"), ("a ~ 1", 2, "operator"),
+    ("a = 1.2.3m", 4, "no decimal"), ("a in [1m, 1e200m]", 10, "no decimal"),
+    ("a in [1m, 2m 3]", 13, "no value"), ("a = -m", 5, "no value"),
+    ("a = ['b\\'', \"\\x\"]", 14, "no value"),
+    ("a = 123456789012345678901234567890123456789m", 4, "38 digits"),
     ("a folded contains \"x\"", 9, "does not compare"), ("a folded = 1", 11, "quotes"),
     ("a natural starts-with \"1\"", 10, "does not compare"),
   ])
@@ -171,8 +183,14 @@ import Testing
     let all: [Value] = [
       .null, .boolean(true), .integer(-5), .integer(.max), .double(-0.5), .double(1e300),
       .string(""), .string("a \" ) or ( \\ \n 한"), .array([.integer(1), .string("]")]),
-      .map(["x": .map(["}": .array([])])]),
+      .map(["x": .map(["}": .array([])])]), decimal(random.below(2_000) - 1_000),
+      .array([.array([decimal(random.below(9)), .string("5m")]), .map(["5m": decimal(-5)])]),
     ]
     return all.randomElement(using: &random) ?? .null
+  }
+
+  /// As many hundredths.
+  private static func decimal(_ hundredths: Int) -> Value {
+    DecimalValue("\(hundredths)e-2").map { .decimal($0) } ?? .null
   }
 }
