@@ -41,17 +41,8 @@ struct ExportCommand: DatabaseCommand {
   @Flag(name: .customLong("no-ids"), help: "Without __name__, or the id of a feature.")
   var withoutIDs = false
 
-  @Option(help: "JSON: the names with points between of the object that the array is put into.")
-  var at: String?
-
-  @Option(help: "CSV: these columns in this order, with commas between.")
-  var columns: String?
-
-  @Option(help: "CSV: what is between cells, a character or tab; a comma when not given.")
-  var delimiter: Delimiter?
-
-  @Flag(help: "CSV: without a line of names.")
-  var noHeader = false
+  @OptionGroup var place: PlaceOption
+  @OptionGroup var table: TableOptions
 
   @Option(help: "GeoJSON: the field with a geo point or a geometry; found when there is only one.")
   var geometry: String?
@@ -62,10 +53,10 @@ struct ExportCommand: DatabaseCommand {
     guard [nil, .jsonl, .json, .csv, .geojson].contains(globals.format) else {
       throw ValidationError("--format must be jsonl, json, csv or geojson")
     }
-    guard globals.format == .csv || columns == nil && delimiter == nil && !noHeader else {
+    guard globals.format == .csv || !table.areGiven else {
       throw ValidationError("--columns, --delimiter and --no-header are for --format csv")
     }
-    guard globals.format == .json || at == nil else {
+    guard globals.format == .json || place.at == nil else {
       throw ValidationError("--at is for --format json")
     }
     guard globals.format == .geojson || geometry == nil else {
@@ -88,8 +79,9 @@ struct ExportCommand: DatabaseCommand {
     let shape = ExportShape(
       format: format, form: typed ? globals.ejson == .canonical ? .canonical : .relaxed : .plain,
       blobs: blobs, hasIDs: !withoutIDs, takesIDs: output != "-" || chosen.count == 1,
-      at: FormOptions.keys(at ?? ""), columns: columns.map(FormOptions.columnNames),
-      delimiter: delimiter?.byte ?? UInt8(ascii: ","), hasHeader: !noHeader, geometry: geometry)
+      at: place.names, columns: table.columnNames,
+      delimiter: table.delimiter?.byte ?? UInt8(ascii: ","), hasHeader: !table.noHeader,
+      geometry: geometry)
     let count = try await globals.showing(.things("documents")) { bar in
       let run = ExportRun(
         reader: reader, target: try ExportTarget(output), shape: shape, globals: globals, bar: bar)

@@ -23,6 +23,56 @@ struct Delimiter: ExpressibleByArgument {
   }
 }
 
+/// The options about the form of a table, which is read or written.
+struct TableOptions: ParsableArguments {
+  @Option(
+    help: """
+      Tables: what is between cells, a character or tab; when not given, what the file has, or a \
+      comma.
+      """)
+  var delimiter: Delimiter?
+
+  @Flag(help: "Tables: without a line of names; columns that are read are column1, column2 …")
+  var noHeader = false
+
+  @Option(help: "Tables: the names of the columns in their order, with commas between.")
+  var columns: String?
+
+  /// Whether one of them is given.
+  var areGiven: Bool { delimiter != nil || noHeader || columns != nil }
+
+  /// The names of columns; nil where none were said.
+  var columnNames: [String]? {
+    columns?.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
+  mutating func validate() throws {
+    let names = columnNames ?? []
+    guard Set(names).count == names.count else {
+      throw ValidationError("--columns has the same name twice")
+    }
+  }
+}
+
+/// The option about where documents are in JSON that is read or written.
+struct PlaceOption: ParsableArguments {
+  @Option(
+    help: """
+      JSON: the array of documents within an object: its name, names with points between, or a \
+      JSON Pointer such as /data/a.b.
+      """)
+  var at: String?
+
+  /// The names that lead there, none where nothing was said.
+  var names: [String] { at.map(FormOptions.keys) ?? [] }
+
+  mutating func validate() throws {
+    if let at, at.isEmpty || names.contains("") {
+      throw ValidationError("--at has an empty name in it")
+    }
+  }
+}
+
 /// The options about the form of a file that is read.
 struct FormOptions: ParsableArguments {
   @Option(
@@ -30,46 +80,24 @@ struct FormOptions: ParsableArguments {
     help: "jsonl, json, csv or tsv; the file's beginning says it when not given.")
   var format: FileFormat?
 
-  @Option(
-    help: """
-      The array of documents within an object: its name, names with points between, or a JSON \
-      Pointer such as /data/a.b.
-      """)
-  var at: String?
-
-  @Option(help: "What is between cells: a character, or tab; found when not given.")
-  var delimiter: Delimiter?
+  @OptionGroup var place: PlaceOption
+  @OptionGroup var table: TableOptions
 
   @Option(help: "What lines begin with that are comments.")
   var comment: String?
-
-  @Flag(help: "A table's first line is a row; columns are column1, column2 …")
-  var noHeader = false
-
-  @Option(help: "The names of the columns of a table without a line of names, with commas between.")
-  var columns: String?
 
   @Flag(help: "Take cells that are missing at a row's end for empty ones.")
   var shortRows = false
 
   mutating func validate() throws {
-    if let comment, !Self.isMark(comment, delimiter?.byte) {
+    if let comment, !Self.isMark(comment, table.delimiter?.byte) {
       throw ValidationError("--comment cannot have quotes, delimiters or line breaks in it")
     }
-    guard at == nil || format == nil || format == .json else {
+    guard place.at == nil || format == nil || format == .json else {
       throw ValidationError("--at is for JSON, not for \(format?.rawValue ?? "")")
     }
-    if format == .jsonl || format == .json || at != nil,
-      delimiter != nil || noHeader || columns != nil || shortRows
-    {
+    if format == .jsonl || format == .json || place.at != nil, table.areGiven || shortRows {
       throw ValidationError("--delimiter, --no-header, --columns and --short-rows are for tables")
-    }
-    if let at, at.isEmpty || Self.keys(at).contains("") {
-      throw ValidationError("--at has an empty name in it")
-    }
-    let names = columnNames
-    guard Set(names).count == names.count else {
-      throw ValidationError("--columns has the same name twice")
     }
   }
 
@@ -78,24 +106,15 @@ struct FormOptions: ParsableArguments {
     return !mark.isEmpty && !mark.utf8.contains { refused.contains($0) || $0 == delimiter }
   }
 
-  /// The names of columns that were said.
-  var columnNames: [String] {
-    columns.map(Self.columnNames) ?? []
-  }
-
-  static func columnNames(_ names: String) -> [String] {
-    names.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-  }
-
   /// What is known of the file at a path.
   func hints(for path: String, idField: String?) -> FormHints {
     var hints = FormHints()
     hints.format = format
-    hints.at = at.map(Self.keys) ?? []
-    hints.delimiter = delimiter?.byte
+    hints.at = place.names
+    hints.delimiter = table.delimiter?.byte
     hints.comment = comment ?? ""
-    hints.hasHeader = !noHeader
-    hints.hasColumns = columns != nil
+    hints.hasHeader = !table.noHeader
+    hints.hasColumns = table.columns != nil
     hints.idField = idField
     if path != "-", let point = path.lastIndex(of: ".") {
       hints.ending = path[path.index(after: point)...].lowercased()

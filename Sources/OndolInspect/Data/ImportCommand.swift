@@ -118,7 +118,7 @@ struct ImportCommand: AsyncParsableCommand {
       do {
         for file in files.all {
           let hints = form.hints(for: file.path, idField: idField)
-          try await run.run(file.path, hints, form.columnNames, parser(file, database))
+          try await run.run(file.path, hints, form.table.columnNames ?? [], parser(file, database))
         }
       } catch {
         run.report.finish(into: into)
