@@ -5,11 +5,10 @@
 // and large superaccumulators" (2015), whose small one this is.
 
 /// The exact sum of doubles.
-struct ExactSum: Sendable {
-  /// Place `i` counts 2^(32 i - 1074), from -2^63 on; empty until there is a number other than 0.
-  private var places: [Int64] = []
-  /// Numbers added since the places were last made small.
-  private var unsettled = 0
+struct ExactSum: LongSum {
+  /// Place `i` counts 2^(32 i - 1074), from -2^63 on.
+  var places: [Int64] = []
+  var unsettled = 0
   /// What is no number of that kind, counted.
   private var infinities = 0
   private var negativeInfinities = 0
@@ -30,13 +29,7 @@ struct ExactSum: Sendable {
     infinities += other.infinities
     negativeInfinities += other.negativeInfinities
     notNumbers += other.notNumbers
-    guard !other.places.isEmpty else { return }
-    guard !places.isEmpty else { return (places, unsettled) = (other.places, other.unsettled) }
-    settle()
-    var other = other
-    other.settle()
-    for index in places.indices { places[index] += other.places[index] }
-    settle()
+    add(placesOf: other)
   }
 
   @inline(__always)
@@ -74,14 +67,14 @@ struct ExactSum: Sendable {
   }
 
   /// Carries, so that all places but the last are at least 0 and below 2^32.
-  private mutating func settle() {
+  mutating func settle() {
     var carry: Int64 = 0
     for index in places.indices.dropLast() {
       let place = places[index] + carry
       carry = place >> 32
       places[index] = place & 0xffff_ffff
     }
-    places[places.count - 1] += carry
+    if let last = places.indices.last { places[last] += carry }
     unsettled = 0
   }
 
@@ -91,20 +84,13 @@ struct ExactSum: Sendable {
     if notNumbers > 0 || infinities > 0 && negativeInfinities > 0 { return .nan }
     if infinities > 0 { return .infinity }
     if negativeInfinities > 0 { return -.infinity }
-    guard !places.isEmpty else { return 0 }
-    var sum = self
-    sum.settle()
-    let isNegative = sum.places.last.map { $0 < 0 } ?? false
-    if isNegative {
-      for index in sum.places.indices { sum.places[index].negate() }
-      sum.settle()
-    }
-    guard let top = sum.places.lastIndex(where: { $0 != 0 }) else { return 0 }
+    let (places, isNegative) = magnitude
+    guard let top = places.lastIndex(where: { $0 != 0 }) else { return 0 }
     let lowest = max(top - 2, 0)
     // At least 64 bits where anything lies below, of which the last stands for all that does.
     var bits: UInt128 = 0
-    for place in sum.places[lowest...top].reversed() { bits = bits << 32 | UInt128(UInt64(place)) }
-    if sum.places[..<lowest].contains(where: { $0 != 0 }) { bits |= 1 }
+    for place in places[lowest...top].reversed() { bits = bits << 32 | UInt128(UInt64(place)) }
+    if places[..<lowest].contains(where: { $0 != 0 }) { bits |= 1 }
     let magnitude = Double(sign: .plus, exponent: 32 * lowest - 1074, significand: Double(bits))
     return isNegative ? -magnitude : magnitude
   }

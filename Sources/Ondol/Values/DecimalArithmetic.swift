@@ -149,11 +149,10 @@ private struct LongNumber {
 
 /// The exact sum of decimals and whole numbers, whatever the order they come in: one long number in
 /// places of nine digits that have room for carries.
-struct DecimalSum: Sendable {
-  /// Place `i` counts 10^(9 i - 135), from -2^63 on; empty until there is a number other than 0.
-  private var places: [Int64] = []
-  /// Numbers added since the places were last made small.
-  private var unsettled = 0
+struct DecimalSum: LongSum {
+  /// Place `i` counts 10^(9 i - 135), from -2^63 on.
+  var places: [Int64] = []
+  var unsettled = 0
 
   /// 256 digits of decimals, and 72 for how many there are and for whole numbers beside them.
   private static let placeCount = 37
@@ -167,15 +166,7 @@ struct DecimalSum: Sendable {
   mutating func remove(_ number: DecimalValue) { add(number, isTaken: true) }
 
   /// Adds all that was added to the other one.
-  mutating func add(_ other: DecimalSum) {
-    guard !other.places.isEmpty else { return }
-    guard !places.isEmpty else { return (places, unsettled) = (other.places, other.unsettled) }
-    settle()
-    var other = other
-    other.settle()
-    for index in places.indices { places[index] += other.places[index] }
-    settle()
-  }
+  mutating func add(_ other: DecimalSum) { add(placesOf: other) }
 
   private mutating func add(_ number: DecimalValue, isTaken: Bool) {
     add(number.coefficient, exponent: number.exponent, isNegative: number.isNegative != isTaken)
@@ -210,7 +201,7 @@ struct DecimalSum: Sendable {
   }
 
   /// Carries, so that all places but the last are at least 0 and below the base.
-  private mutating func settle() {
+  mutating func settle() {
     var carry: Int64 = 0
     for index in places.indices.dropLast() {
       let place = places[index] + carry
@@ -219,16 +210,6 @@ struct DecimalSum: Sendable {
     }
     if let last = places.indices.last { places[last] += carry }
     unsettled = 0
-  }
-
-  /// The places of the sum without its sign, all of them small, and the sign.
-  private var magnitude: (places: [Int64], isNegative: Bool) {
-    var sum = self
-    sum.settle()
-    guard let last = sum.places.last, last < 0 else { return (sum.places, false) }
-    for index in sum.places.indices { sum.places[index].negate() }
-    sum.settle()
-    return (sum.places, true)
   }
 
   /// The sum; nil when it has more digits than a decimal, or is too large.

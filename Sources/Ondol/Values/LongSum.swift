@@ -1,0 +1,36 @@
+// What exact sums have in common: one long number in places that have room for carries, which are
+// made small again after many numbers. Doubles have places of 32 bits, decimals of nine digits.
+
+/// A sum as one long number.
+protocol LongSum: Sendable {
+  /// The lowest first; empty until there is a number other than 0.
+  var places: [Int64] { get set }
+  /// Numbers added since the places were last made small.
+  var unsettled: Int { get set }
+
+  /// Carries, so that all places but the last are at least 0 and small.
+  mutating func settle()
+}
+
+extension LongSum {
+  /// Adds the places of another sum of the kind.
+  mutating func add(placesOf other: Self) {
+    guard !other.places.isEmpty else { return }
+    guard !places.isEmpty else { return (places, unsettled) = (other.places, other.unsettled) }
+    settle()
+    var other = other
+    other.settle()
+    for index in places.indices { places[index] += other.places[index] }
+    settle()
+  }
+
+  /// The places of the sum without its sign, all of them small, and the sign.
+  var magnitude: (places: [Int64], isNegative: Bool) {
+    var sum = self
+    sum.settle()
+    guard let last = sum.places.last, last < 0 else { return (sum.places, false) }
+    for index in sum.places.indices { sum.places[index].negate() }
+    sum.settle()
+    return (sum.places, true)
+  }
+}
