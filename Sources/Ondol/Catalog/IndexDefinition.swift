@@ -44,7 +44,9 @@ struct IndexField: Sendable, Hashable {
       text.dropFirst(descending ? 1 : 0).dropLast(isOfElements ? 2 : 0))
     guard comparison == nil || !isOfElements else {
       throw DatabaseError(
-        .invalidArgument, "an array's elements are compared by their bytes", field: text)
+        .invalidArgument,
+        "an array's elements are compared by their bytes; leave the comparison out, or keep an"
+          + " array of folded texts beside it", field: text)
     }
     self.init(
       try FieldPath(path).names(), descending: descending, isOfElements: isOfElements,

@@ -11,15 +11,18 @@ internal import OndolEngine
 public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & Sendable>: Sendable {
   private let typed: TypedQuery<Model>
   private let field: Result<FieldPath, DatabaseError>
+  /// How texts are compared that documents agree in; nil by their bytes.
+  private let comparison: TextComparison?
   /// What documents agree in as a value of the property; nil where that is nil.
   private let key: @Sendable (Value?) throws(DatabaseError) -> Key?
 
   fileprivate init(
     _ typed: TypedQuery<Model>, _ field: Result<FieldPath, DatabaseError>,
-    _ key: @escaping @Sendable (Value?) throws(DatabaseError) -> Key?
+    comparing comparison: TextComparison? = nil, _ key: @escaping @Sendable (Value?) throws(DatabaseError) -> Key?
   ) {
     self.typed = typed
     self.field = field
+    self.comparison = comparison
     self.key = key
   }
 
@@ -99,8 +102,10 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
   private func numbers<Number>(
     _ field: AggregateField, _ number: (Value?) throws(DatabaseError) -> Number?
   ) async throws(DatabaseError) -> [Key: Number] {
-    let groups = try await typed.query.aggregate([field])
-      .group(by: self.field.get()).getAggregation()
+    let groups = try await GroupedAggregateQuery(
+      aggregate: typed.query.aggregate([field]), groupFields: [self.field.get()],
+      comparison: comparison
+    ).getAggregation()
     var numbers: [Key: Number] = [:]
     for group in groups {
       guard let key = try self.key(group.key.first),
@@ -135,6 +140,29 @@ extension TypedQuerySource {
     let typed = typedQuery
     return TypedGroups(typed, typed.path(of: property)) { (value) throws(DatabaseError) in
       let key: Key?? = try typed.decoded(value)
+      return key ?? nil
+    }
+  }
+  /// The documents in groups: those whose texts are the same when compared so. The first of such
+  /// texts by their bytes is the group's. See `AggregateQuery.group(by:comparing:)`.
+  public func group(
+    by property: any KeyPath<Model, String> & Sendable, comparing comparison: TextComparison
+  ) -> TypedGroups<Model, String> {
+    let typed = typedQuery
+    return TypedGroups(typed, typed.path(of: property), comparing: comparison) {
+      (value) throws(DatabaseError) in try typed.decoded(value)
+    }
+  }
+
+  /// The documents in groups: those whose texts are the same when compared so. Documents where the
+  /// property is nil are in no group. See `AggregateQuery.group(by:comparing:)`.
+  public func group(
+    by property: any KeyPath<Model, String?> & Sendable, comparing comparison: TextComparison
+  ) -> TypedGroups<Model, String> {
+    let typed = typedQuery
+    return TypedGroups(typed, typed.path(of: property), comparing: comparison) {
+      (value) throws(DatabaseError) in
+      let key: String?? = try typed.decoded(value)
       return key ?? nil
     }
   }

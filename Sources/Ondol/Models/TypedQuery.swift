@@ -306,6 +306,28 @@ extension TypedQuerySource {
     try decoded(try await number(ModelProperty(property)) { .maximum($0) })
   }
 
+  /// The text of a property that is first when compared so; nil when there is none. See
+  /// `AggregateField.minimum(_:comparing:)`.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  public func minimum<Content: OptionalText & Codable>(
+    _ property: any KeyPath<Model, Content> & Sendable, comparing comparison: TextComparison
+  ) async throws(DatabaseError) -> Content? {
+    try decoded(
+      try await number(ModelProperty(property)) { .minimum($0, comparing: comparison) })
+  }
+
+  /// The text of a property that is last when compared so; nil when there is none. See
+  /// `AggregateField.maximum(_:comparing:)`.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  public func maximum<Content: OptionalText & Codable>(
+    _ property: any KeyPath<Model, Content> & Sendable, comparing comparison: TextComparison
+  ) async throws(DatabaseError) -> Content? {
+    try decoded(
+      try await number(ModelProperty(property)) { .maximum($0, comparing: comparison) })
+  }
+
   private func number<Content: Encodable>(
     _ property: ModelProperty<Model, Content>, _ make: (FieldPath) -> AggregateField
   ) async throws(DatabaseError) -> Value? {

@@ -74,7 +74,7 @@ extension AggregateQuery {
       return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
         var fields: [QueryField?] = []
-        for field in aggregate.fields { fields.append(try field.field.map(QueryField.init)) }
+        for field in aggregate.fields { fields.append(try field.queryField()) }
         return database.observers.attach(key, plan.subscriptions) { [fields] in
           Watch(database.observers.outages) { (moment) throws(DatabaseError) in
             try await plan.evaluate(nil, moment) { (executor, _) throws(DatabaseError) in
@@ -117,7 +117,8 @@ extension GroupedAggregateQuery {
     let database = aggregate.query.database
     return Updates { () throws(DatabaseError) in
       let shape = try groups.aggregate.query.shape.get()
-      let key = WatchKey.groups(shape, groups.aggregate.fields, groups.groupFields)
+      let key = WatchKey.groups(
+        shape, groups.aggregate.fields, groups.groupFields, groups.comparison)
       return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try LiveQueryPlan(shape, in: database)
         return database.observers.attach(key, plan.subscriptions) {

@@ -15,7 +15,7 @@ enum WatchKey: Hashable, Sendable {
   case document(DocumentPath)
   case query(QueryShape)
   case aggregate(QueryShape, [AggregateField])
-  case groups(QueryShape, [AggregateField], [FieldPath])
+  case groups(QueryShape, [AggregateField], [FieldPath], TextComparison?)
   case lookup(QueryShape, [LookupStep])
   case search(SearchWatchKey)
 }

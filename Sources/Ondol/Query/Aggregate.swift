@@ -39,6 +39,34 @@ public struct AggregateQuery: Sendable, Hashable {
     GroupedAggregateQuery(aggregate: self, groupFields: fields)
   }
 
+  /// The same numbers for each group of documents that agree in the fields when texts in them are
+  /// compared so: with `.folded`, `"Élan"` and `"elan"` are of one group. Its key has the first of
+  /// such texts by their bytes.
+  ///
+  /// Groups stand in the order of what is compared. Documents are read, also where an index
+  /// compares texts so.
+  ///
+  /// - Parameters:
+  ///   - fields: fields or paths into maps; not `FieldPath.documentID()`.
+  ///   - comparison: how the texts of all these fields are compared.
+  public func group(
+    by fields: FieldPath..., comparing comparison: TextComparison
+  ) -> GroupedAggregateQuery {
+    group(by: fields, comparing: comparison)
+  }
+
+  /// The same numbers for each group of documents that agree in the fields when texts in them are
+  /// compared so.
+  ///
+  /// - Parameters:
+  ///   - fields: fields or paths into maps; not `FieldPath.documentID()`.
+  ///   - comparison: how the texts of all these fields are compared.
+  public func group(
+    by fields: [FieldPath], comparing comparison: TextComparison
+  ) -> GroupedAggregateQuery {
+    GroupedAggregateQuery(aggregate: self, groupFields: fields, comparison: comparison)
+  }
+
   /// How the numbers are worked out: as `QuerySource.explain(analyze:)` says it of the query, and
   /// whether only the ends of indexes are read.
   ///
@@ -55,7 +83,7 @@ public struct AggregateQuery: Sendable, Hashable {
     ) {
       [self] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: query.database, rows)
-      for case let path? in fields.map(\.field) { executor.note(try QueryField(path)) }
+      for field in fields { if let field = try field.queryField() { executor.note(field) } }
       if let ends = try indexEnds(executor) { return QueryExplanation(endsOf: ends, executor) }
       return QueryExplanation(executor, documentsReturned: nil, duration: nil)
     }
@@ -106,7 +134,7 @@ public struct AggregateQuery: Sendable, Hashable {
       return try counts(&executor)
     }
     guard let ends = try indexEnds(executor) else { return nil }
-    var aggregators = fields.map { Aggregator($0.kind) }
+    var aggregators = fields.map { Aggregator($0) }
     for (index, end) in ends.enumerated() {
       var end = end
       aggregators[index].add(try end.page(limit: 1).first?.sortKeys.first ?? nil)
@@ -116,8 +144,8 @@ public struct AggregateQuery: Sendable, Hashable {
 
   private func aggregatorsByWalk(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
     if isOfCounts { return try counts(&executor) }
-    return try groups(&executor, by: []).groups.first?.aggregators
-      ?? fields.map { Aggregator($0.kind) }
+    return try groups(&executor, by: [], comparing: nil).groups.first?.aggregators
+      ?? fields.map { Aggregator($0) }
   }
 
   private func counts(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
@@ -128,20 +156,27 @@ public struct AggregateQuery: Sendable, Hashable {
 
   /// The aggregates of the documents that agree in `names`.
   func groups(
-    _ executor: inout Executor, by names: [FieldPath]
+    _ executor: inout Executor, by names: [FieldPath], comparing comparison: TextComparison?
   ) throws(DatabaseError) -> GroupTable {
-    var table = GroupTable(fields, parts: executor.parts.count)
-    try add(&executor, by: names, to: &table)
+    var table = GroupTable(fields, comparing: comparison, parts: executor.parts.count)
+    try add(&executor, by: names, comparing: comparison, to: &table)
     return table
   }
 
   /// Adds the executor's documents to those of the table.
   private func add(
-    _ executor: inout Executor, by names: [FieldPath], to table: inout GroupTable
+    _ executor: inout Executor, by names: [FieldPath], comparing comparison: TextComparison?,
+    to table: inout GroupTable
   ) throws(DatabaseError) {
     var (aggregated, grouped): ([QueryField?], [QueryField]) = ([], [])
-    for field in fields { aggregated.append(try field.field.map(QueryField.init)) }
-    for name in names { grouped.append(try QueryField(name)) }
+    for field in fields { aggregated.append(try field.queryField()) }
+    for name in names {
+      if let comparison {
+        grouped.append(try QueryField(name, comparing: comparison).plain)
+      } else {
+        grouped.append(try QueryField(name))
+      }
+    }
     for case let field? in aggregated + grouped { executor.note(field) }
     guard executor.query.isWhole else {
       return try add(limited: &executor, aggregated, grouped, to: &table)
@@ -182,8 +217,8 @@ public struct AggregateQuery: Sendable, Hashable {
 extension AggregateQuery {
   private func aggregators(in scan: ScanParts) async throws(DatabaseError) -> [Aggregator] {
     guard isOfCounts else {
-      return try await groups(in: scan, by: []).groups.first?.aggregators
-        ?? fields.map { Aggregator($0.kind) }
+      return try await groups(in: scan, by: [], comparing: nil).groups.first?.aggregators
+        ?? fields.map { Aggregator($0) }
     }
     let (found, counts) = try await scan.read(into: 0) { (count, executor) throws(DatabaseError) in
       count += try executor.count()
@@ -195,13 +230,13 @@ extension AggregateQuery {
   }
 
   fileprivate func groups(
-    in scan: ScanParts, by names: [FieldPath]
+    in scan: ScanParts, by names: [FieldPath], comparing comparison: TextComparison?
   ) async throws(DatabaseError) -> GroupTable {
-    let (tables, _) = try await scan.read(into: GroupTable(fields, parts: 1)) {
-      (table, executor) throws(DatabaseError) in
-      try add(&executor, by: names, to: &table)
+    let none = GroupTable(fields, comparing: comparison, parts: 1)
+    let (tables, _) = try await scan.read(into: none) { (table, executor) throws(DatabaseError) in
+      try add(&executor, by: names, comparing: comparison, to: &table)
     }
-    var all = GroupTable(fields, parts: 1)
+    var all = none
     for table in tables { all.add(table) }
     return all
   }
@@ -256,6 +291,8 @@ public struct AggregateQuerySnapshot: Sendable, Hashable {
 public struct GroupedAggregateQuery: Sendable, Hashable {
   let aggregate: AggregateQuery
   let groupFields: [FieldPath]
+  /// How texts are compared that documents agree in; nil by their bytes.
+  var comparison: TextComparison?
 
   /// The groups in the order of what they agree in, all as of one moment.
   ///
@@ -278,7 +315,8 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     return switch answer {
     case .found(let groups): groups
     case .inParts(let scan):
-      self.answer(try await aggregate.groups(in: scan, by: groupFields).groups)
+      self.answer(
+        try await aggregate.groups(in: scan, by: groupFields, comparing: comparison).groups)
     }
   }
 
@@ -290,7 +328,7 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
   }
 
   private func groupsByWalk(_ executor: inout Executor) throws(DatabaseError) -> [AggregateGroup] {
-    let table = try aggregate.groups(&executor, by: groupFields)
+    let table = try aggregate.groups(&executor, by: groupFields, comparing: comparison)
     return answer(table.groups, executor.unreadable)
   }
 
@@ -309,7 +347,12 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
         fields: groupFields, key: key,
         aggregation: AggregateQuerySnapshot(
           query: aggregate, aggregators, unreadable: unreadable))
-    }.sorted { ValueOrder.compare(.array($0.key), .array($1.key)) < 0 }
+    }.sorted { ValueOrder.compare(compared($0), compared($1)) < 0 }
+  }
+
+  /// What a group is compared by.
+  private func compared(_ group: AggregateGroup) -> Value {
+    .array(comparison.map { group.key.map($0.value) } ?? group.key)
   }
 }
 

@@ -17,6 +17,8 @@ public struct AggregateField: Sendable, Hashable {
   let kind: Kind
   /// Nil for a count.
   let field: FieldPath?
+  /// How texts are compared for the least and the greatest; nil by their bytes.
+  var comparison: TextComparison?
 
   /// How many documents there are.
   public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
@@ -53,11 +55,47 @@ public struct AggregateField: Sendable, Hashable {
   public static func maximum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .maximum, field: field)
   }
+
+  /// The value of a field that is first in `order(by:comparing:)`, null left aside: of texts that
+  /// are the same, the first by its bytes. None when there is none.
+  ///
+  /// Documents are read, also where an index compares texts so.
+  ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps; not `FieldPath.documentID()`.
+  ///   - comparison: how its texts are compared.
+  public static func minimum(
+    _ field: FieldPath, comparing comparison: TextComparison
+  ) -> AggregateField {
+    AggregateField(kind: .minimum, field: field, comparison: comparison)
+  }
+
+  /// The value of a field that is last in `order(by:comparing:)`, null left aside. Otherwise as
+  /// `minimum(_:comparing:)`.
+  ///
+  /// - Parameters:
+  ///   - field: a field or a path into maps; not `FieldPath.documentID()`.
+  ///   - comparison: how its texts are compared.
+  public static func maximum(
+    _ field: FieldPath, comparing comparison: TextComparison
+  ) -> AggregateField {
+    AggregateField(kind: .maximum, field: field, comparison: comparison)
+  }
+
+  /// The field whose values are looked at as they are; nil for a count.
+  ///
+  /// Throws `.invalidArgument` when it is no path, and for documents' ids that are to be compared.
+  func queryField() throws(DatabaseError) -> QueryField? {
+    guard let field else { return nil }
+    guard let comparison else { return try QueryField(field) }
+    return try QueryField(field, comparing: comparison).plain
+  }
 }
 
 /// One aggregate, fed with a field's values.
 struct Aggregator: Sendable {
   private let kind: AggregateField.Kind
+  private let comparison: TextComparison?
   private var count = 0
   private var integers: Int128 = 0
   private var doubles = ExactSum()
@@ -66,13 +104,15 @@ struct Aggregator: Sendable {
   private var decimalCount = 0
   private var extreme: Value?
 
-  init(_ kind: AggregateField.Kind) {
-    self.kind = kind
+  init(_ field: AggregateField) {
+    kind = field.kind
+    comparison = field.comparison
   }
 
   /// So many documents.
   init(count: Int) {
     kind = .count
+    comparison = nil
     self.count = count
   }
 
@@ -95,7 +135,7 @@ struct Aggregator: Sendable {
     case .minimum, .maximum:
       guard let value, !value.isNull else { return }
       guard let known = extreme else { return extreme = value }
-      let order = ValueOrder.compare(value, known)
+      let order = comparison.order(value, known)
       if kind == .minimum ? order < 0 : order > 0 { extreme = value }
     }
   }
@@ -120,6 +160,7 @@ struct Aggregator: Sendable {
       count += 1
     case .minimum, .maximum:
       guard let field, field.code != 0 else { return }
+      if comparison != nil { return add(try field.value(symbols)) }
       if let extreme {
         let order = try field.compare(extreme, symbols)
         guard kind == .minimum ? order < 0 : order > 0 else { return }
@@ -197,5 +238,14 @@ struct Aggregator: Sendable {
     let exact = exactSum
     if doubleCount == 0, let sum = exact.value { return .decimal(sum) }
     return .double(doubles.value + exact.double)
+  }
+}
+
+extension TextComparison? {
+  /// The order of two values: of texts that are the same when compared so, that of their bytes.
+  fileprivate func order(_ left: Value, _ right: Value) -> Int {
+    guard let self else { return ValueOrder.compare(left, right) }
+    let order = ValueOrder.compare(self.value(of: left), self.value(of: right))
+    return order == 0 ? ValueOrder.compare(left, right) : order
   }
 }

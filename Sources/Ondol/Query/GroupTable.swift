@@ -8,6 +8,9 @@ internal import OndolEngine
 /// The aggregates of groups, as they come to be.
 struct GroupTable: Sendable {
   private let fresh: [Aggregator]
+  /// How texts are compared that documents agree in; nil by their bytes.
+  private let comparison: TextComparison?
+  /// A group's key has of texts that are the same the first by its bytes.
   private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
   private var places: [[Value]: Int] = [:]
   /// The places of groups by the bytes of values in rows; for each part of the query its own, since
@@ -19,8 +22,9 @@ struct GroupTable: Sendable {
   private var previousBytes: [UInt8] = []
 
   /// - Parameter parts: of the query.
-  init(_ fields: [AggregateField], parts: Int) {
-    fresh = fields.map { Aggregator($0.kind) }
+  init(_ fields: [AggregateField], comparing comparison: TextComparison?, parts: Int) {
+    fresh = fields.map { Aggregator($0) }
+    self.comparison = comparison
     placesOfBytes = Array(repeating: [:], count: parts)
   }
 
@@ -65,10 +69,23 @@ struct GroupTable: Sendable {
 
   /// The place of the group, which begins now when it is new.
   private mutating func place(of key: [Value]) -> Int {
-    if let place = places[key] { return place }
-    places[key] = groups.count
+    let compared = comparison.map { key.map($0.value) } ?? key
+    if let place = places[compared] {
+      if comparison != nil { groups[place].key.replaceGreater(by: key) }
+      return place
+    }
+    places[compared] = groups.count
     groups.append((key, fresh))
     return groups.count - 1
+  }
+}
+
+extension [Value] {
+  /// Puts those of the other values in the place of these that are less.
+  fileprivate mutating func replaceGreater(by others: [Value]) {
+    for index in indices where ValueOrder.compare(others[index], self[index]) < 0 {
+      self[index] = others[index]
+    }
   }
 }
 
@@ -106,7 +123,7 @@ struct FieldReader {
       switch field {
       case nil: (.nothing, ResolvedPath([], in: symbols))
       case .documentID: (.name, ResolvedPath([], in: symbols))
-      // What is aggregated or grouped by is named by a path, and so by its bytes.
+      // The table and the aggregates compare what is read.
       case .field(let names), .compared(let names, _): (.field, ResolvedPath(names, in: symbols))
       }
     }

@@ -6,7 +6,7 @@ internal import OndolEngine
 
 extension AggregateQuery {
   /// For each of the fields a query whose first document has the aggregate; nil when one of them is
-  /// neither a minimum nor a maximum, or is not at the end of anything.
+  /// neither a minimum nor a maximum, compares texts, or is not at the end of anything.
   ///
   /// Only rows that all stand for documents of the result will do: else the first that does could
   /// be far from the end.
@@ -17,9 +17,9 @@ extension AggregateQuery {
     }
     var ends: [Executor] = []
     for field in fields {
-      guard field.kind == .minimum || field.kind == .maximum, let path = field.field else {
-        return nil
-      }
+      guard field.kind == .minimum || field.kind == .maximum, field.comparison == nil,
+        let path = field.field
+      else { return nil }
       let ordered = try QueryField(path)
       let end = try Executor(
         shape.ordered(by: ordered, descending: field.kind == .maximum), in: query.database,

@@ -16,7 +16,7 @@ extension GroupedAggregateQuery {
   func countsByIndex(_ executor: Executor) throws(DatabaseError) -> [[Value]: Int]? {
     var shape = executor.shape
     guard executor.query.isWhole, shape.orders.isEmpty, shape.start == nil, shape.end == nil,
-      !groupFields.isEmpty, aggregate.fields.allSatisfy({ $0.kind == .count })
+      !groupFields.isEmpty, comparison == nil, aggregate.fields.allSatisfy({ $0.kind == .count })
     else { return nil }
     for field in groupFields {
       shape.orders.append(SortOrder(field: try QueryField(field), descending: false))
