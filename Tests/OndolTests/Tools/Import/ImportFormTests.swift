@@ -176,7 +176,7 @@ import Testing
       // A second run does not take them away.
       #expect(try await scratch.ondol(arguments).status == 1)
       #expect(try String(contentsOfFile: rejects, encoding: .utf8) == kept)
-      try Data(kept.replacingOccurrences(of: wrong, with: right).utf8)
+      try Data(kept.replacing(wrong, with: right).utf8)
         .write(to: URL(filePath: rejects))
       let mended = try await scratch.ondol(
         "import", shop, rejects, "--into", name, "--id-field", "id")
@@ -243,7 +243,7 @@ import Testing
   {
     let lines = (0..<2_500).map { "d\($0);\($0)" }
     let text = "# who\nid;n\n" + lines.joined(separator: "\n# \"and\n") + "\n"
-    let file = try write("many.csv", text.replacingOccurrences(of: "d2100;", with: "d2100;;"))
+    let file = try write("many.csv", text.replacing("d2100;", with: "d2100;;"))
     let arguments = [
       "import", shop, file, "--into", "t", "--id-field", "id", "--comment", "#", "--resume",
     ]
