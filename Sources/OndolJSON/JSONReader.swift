@@ -49,8 +49,8 @@ package struct JSONReader: ~Escapable {
   /// The value written in `bytes`, which hold one JSON text and white space around it.
   ///
   /// A number without fraction and exponent is an integer when it fits 64 bits, and one with them
-  /// is a double when that gives back its digits. Any other is a decimal, unless `numbers` says that
-  /// it is rounded.
+  /// is a double when that gives back its digits. Any other is a decimal, unless `numbers` says
+  /// that it is rounded.
   package static func read(
     _ bytes: [UInt8], _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> Value {

@@ -8,10 +8,10 @@
 // that stops earlier has a 0 there, where a longer, larger one has a 1. Negative numbers have every
 // byte complemented. Zero, NaN and the infinities are tags without a body.
 //
-// A decimal that is an integer or a double has the bytes of that. Any other lies between two doubles
-// that are neighbours: f is the lower one, and what follows tells it from the others there. First
-// the whole part of r, where integers have it, too: from 2^53 to 2^63. Then the place of the first
-// digit behind the point, so that 0.1...0.9 have -1, plus 8,192, in two bytes of seven bits; then
+// A decimal that is an integer or a double has the bytes of that. Any other lies between two
+// neighbouring doubles: f is the lower one, and what follows tells it from the others there. First
+// the whole part of r where integers have it, too: from 2^53 to 2^63. Then the place of the first
+// digit after the point, so that 0.1...0.9 have -1, plus 8,192, in two bytes of seven bits; then
 // all digits from the first on, two in a byte. Between two numbers with one f and one r that is the
 // order, and both have all bits in front, zeros too, where integers and doubles end sooner.
 

@@ -24,8 +24,8 @@ public struct AggregateField: Sendable, Hashable {
   public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
 
   /// The sum of a field's numbers; what is no number is passed over. An integer when all of them
-  /// are and it fits; a decimal, exact, when one of them is, none is a double and it fits; otherwise
-  /// a double. 0 when there are none, NaN when one of them is.
+  /// are and it fits; an exact decimal when one of them is a decimal, none is a double and it fits;
+  /// otherwise a double. 0 when there are none, NaN when one of them is.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func sum(_ field: FieldPath) -> AggregateField {

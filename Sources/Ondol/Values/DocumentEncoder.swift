@@ -39,8 +39,8 @@ public struct DocumentEncoder: Sendable {
   /// and are refused here; writes take them.
   ///
   /// - Parameter value: encodes as a map.
-  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a decimal of 39
-  ///   digits, or its own `encode(to:)` throws.
+  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a decimal of
+  ///   39 digits, or its own `encode(to:)` throws.
   /// - Complexity: O(size of `value`).
   public func encode<Content: Encodable>(
     _ value: Content

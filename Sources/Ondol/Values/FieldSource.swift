@@ -179,7 +179,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The number it is, an integer or a decimal as the nearest double; nil when it is something else.
+  /// The number it is, an integer or a decimal as the nearest double; nil when it is none.
   var number: Double? {
     switch numeric {
     case .integer(let integer): Double(integer)

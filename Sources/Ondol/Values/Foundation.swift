@@ -1,5 +1,5 @@
 // Where Ondol meets Foundation: `Date`, `Data` and `Decimal`, the types apps have in their models.
-// Nothing else of the value layer imports it, and of it only the small half that every platform has.
+// Nothing else of the value layer imports it, and only the small half that every platform has.
 
 public import OndolFoundation
 
@@ -48,8 +48,8 @@ extension DecimalValue {
     guard !decimal.isNaN, let value = DecimalValue(decimal.description) else {
       throw DatabaseError(
         .invalidArgument,
-        "\(decimal) cannot be stored: a decimal has up to \(Self.maximumDigits) digits, and 128 in front"
-          + " of the point")
+        "\(decimal) cannot be stored: a decimal has up to \(Self.maximumDigits) digits, and up to"
+          + " 128 before the point")
     }
     self = value
   }

@@ -67,8 +67,8 @@ extension ValueView {
     }
   }
 
-  /// The order of a decimal; none when the value is another one. Apart from the other numbers, which
-  /// need not know of it.
+  /// The order of a decimal; none when the value is another one. Apart from the other numbers,
+  /// which need not know of it.
   @inline(never)
   private func orderOfDecimal(_ compare: (DecimalValue) -> Int) -> ValueOrders {
     decimal.map { ValueOrders(compare($0)) } ?? []

@@ -38,8 +38,8 @@ struct ValueReader: ~Escapable {
     }
   }
 
-  /// Reads what few documents have, apart from what calls itself: a hundred values within each other
-  /// must fit a small stack.
+  /// Reads what few documents have, apart from what calls itself: a hundred values within each
+  /// other must fit a small stack.
   @_lifetime(self: copy self)
   @inline(never)
   private mutating func rareValue(_ tag: UInt8) throws(MalformedBytes) -> Value {

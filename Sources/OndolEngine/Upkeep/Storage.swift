@@ -138,8 +138,8 @@ final class Storage: Sendable {
     try flush(memtable, into: [], shard: index)
   }
 
-  /// Whether a shard is rewritten with every flush. Its raw bytes decide: they are what a merge reads,
-  /// compares and compresses, and rows that compress well may be many times their files.
+  /// Whether a shard is rewritten with every flush. Its raw bytes decide: they are what a merge
+  /// reads, compares and compresses, and rows that compress well may be many times their files.
   private func isSmall(_ shard: ShardState, with memtable: Memtable) -> Bool {
     let raw = shard.segments.reduce(UInt64(memtable.sizeBytes)) { $0 + $1.rawBytes }
     return raw < picker.policy.smallSize

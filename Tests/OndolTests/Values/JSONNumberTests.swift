@@ -1,4 +1,4 @@
-// Numbers in JSON keep every digit: each becomes the first of integer, double and decimal that gives
+// Numbers in JSON keep every digit: each becomes the first of integer, double, decimal that gives
 // them back, and what none does is refused with its place.
 
 import OndolEngine
