@@ -24,6 +24,9 @@ final class GroupKeys: Sendable {
     var set: GroupKeySet?
     /// The file is to be written again: its copies differ, or it is sealed with an older key.
     var isStale = false
+    /// A copy in the file could not be read even after it was written: to be tried again when a
+    /// change is asked for, and not in passing.
+    var isPastMending = false
     /// Why keys that should be in the file are not here.
     var problem: String?
     /// Groups that have files which no key opens, and what shows it.
@@ -254,12 +257,35 @@ final class GroupKeys: Sendable {
     return file(set)
   }
 
+  /// Whether the last attempt to have two good copies in the file failed at the device.
+  var isPastMending: Bool { state.withLock { $0.isPastMending } }
+
+  /// Has both copies in `KEYS` say the same, before anything is done that ends with writing it.
+  ///
+  /// - Throws: what passes where a copy can neither be read nor made readable. The file says the
+  ///   same as before, and so does all that is in memory.
+  func mend(in directory: any Directory) throws(EngineError) {
+    let (masters, needed, latest) = state.withLock { state in
+      (state.masters, state.list.generation, state.set?.generation ?? .max)
+    }
+    let outcome = try GroupKeysFile.mend(
+      in: directory, of: identity, needed: needed, upTo: latest, vouchedForBy: masters)
+    switch outcome {
+    case .done: state.withLock { $0.isPastMending = false }
+    case .refused(let error): throw error
+    case .failed(let error):
+      state.withLock { $0.isPastMending = true }
+      throw error
+    }
+  }
+
   /// Writes keys to `KEYS`, has them be on the device, reads them back, and goes by them.
   ///
-  /// - Throws: what passes where nothing was written yet; else `.poisoned`, since nobody knows what
+  /// - Throws: what passes where nothing was changed yet; else `.poisoned`, since nobody knows what
   ///   the file has.
   func write(_ set: GroupKeySet, in directory: any Directory) throws(EngineError) {
     guard let file = file(set) else { return }
+    try mend(in: directory)
     try file.write(in: directory)
     state.withLock { state in
       (state.isRead, state.isThere) = (true, true)

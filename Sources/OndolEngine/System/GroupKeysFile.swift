@@ -1,7 +1,8 @@
 // The file `KEYS`: the keys of keyed groups, each sealed with the database's. Apart from all other
 // files, so that copies can be made without it. It is written over, never replaced, and stands in
 // it twice: a write that tears leaves one copy, and once both are written and synced nothing of a
-// key that was taken out stands in the file any more. Each copy is judged alone.
+// key that was taken out stands in the file any more. Each copy is judged alone. Before a copy that
+// counts is written over, the other one is made to say the same.
 //
 // A copy is 20,480 bytes; the second one begins at 32,768. Integers are little-endian.
 //
@@ -237,8 +238,7 @@ package struct GroupKeysFile: Sendable, Equatable {
       return Found(isThere: false, problem: "the file \(name) is not here")
     }
     let copies = try copies(in: file, of: identity, vouchedForBy: masters)
-    let sound = copies.compactMap(\.file).filter { needed == 0 || !$0.proof.isEmpty }
-    let newest = sound.max { $0.generation < $1.generation }
+    let newest = newest(of: copies, needed: needed)
     if let newest, newest.generation >= needed {
       return Found(newest: newest, isStale: copies.contains { $0.file != newest })
     }
@@ -250,6 +250,16 @@ package struct GroupKeysFile: Sendable, Equatable {
       if case .damaged(let reason) = copy { reason } else { nil }
     }
     return Found(problem: "the file \(name): \(reasons.first ?? "it has no proof")")
+  }
+
+  /// The newest sound copy up to a generation, whether or not it is new enough. One without a proof
+  /// counts only where any generation will do.
+  private static func newest(
+    of copies: [Copy], needed: UInt64, upTo latest: UInt64 = .max
+  ) -> GroupKeysFile? {
+    copies.compactMap(\.file)
+      .filter { $0.generation <= latest && (needed == 0 || !$0.proof.isEmpty) }
+      .max { $0.generation < $1.generation }
   }
 
   /// What is wrong with a file of a generation.
@@ -268,7 +278,54 @@ package struct GroupKeysFile: Sendable, Equatable {
 
   // MARK: - Writing
 
-  /// Writes both copies, one after the other, has each be on the device, and reads both back.
+  /// What became of a file whose copies should say the same.
+  enum Mending: Sendable {
+    /// They do, or there is no copy that counts.
+    case done
+    /// A copy cannot be read, and the other does not count. Nothing was written.
+    case refused(EngineError)
+    /// A copy cannot be read, not even after it was written.
+    case failed(EngineError)
+  }
+
+  /// Has both copies say what the one that counts says, so that it can be written over. The one
+  /// that counts is not written: whatever becomes of the other, the file says the same as before.
+  ///
+  /// Writing is what mends: a device gives a block that it cannot read another place when it is
+  /// written.
+  ///
+  /// - Parameter latest: the generation that the open database goes by. A later one is what a
+  ///   change left that did not come to its end.
+  static func mend(
+    in directory: any Directory, of identity: [UInt8], needed: UInt64, upTo latest: UInt64,
+    vouchedForBy masters: [any MasterKey]
+  ) throws(EngineError) -> Mending {
+    let file: any File
+    do throws(EngineError) {
+      file = try directory.open(name, access: .readWrite)
+    } catch {
+      guard error.isMissingFile else { throw error }
+      return .done
+    }
+    let copies = try copies(in: file, of: identity, vouchedForBy: masters)
+    let sound = newest(of: copies, needed: needed, upTo: latest)
+    guard let sound, sound.generation >= needed else {
+      for case .unreadable(let error) in copies { return .refused(error) }
+      return .done
+    }
+    for (offset, copy) in zip(offsets, copies) where copy.file != sound {
+      do throws(EngineError) {
+        try sound.write(to: file, at: [offset])
+      } catch {
+        guard case .unreadable(let cause) = copy else { throw error }
+        return .failed(cause)
+      }
+    }
+    return .done
+  }
+
+  /// Writes both copies, one after the other, has each be on the device, and reads both back. To be
+  /// called after `mend`, or where there is nothing to lose.
   ///
   /// - Throws: what passes where nothing was written yet; `.poisoned` when nobody knows what the
   ///   file has.
@@ -304,14 +361,14 @@ package struct GroupKeysFile: Sendable, Equatable {
     return file
   }
 
-  /// Writes both copies into a file, and reads them back.
-  func write(to file: any File) throws(EngineError) {
+  /// Writes copies into a file, and reads them back.
+  func write(to file: any File, at offsets: [UInt64] = Self.offsets) throws(EngineError) {
     let bytes = encode()
-    for offset in Self.offsets {
+    for offset in offsets {
       try file.write(bytes.bytes, at: offset)
       try file.sync()
     }
-    for offset in Self.offsets where try file.read(at: offset, count: Self.length) != bytes {
+    for offset in offsets where try file.read(at: offset, count: Self.length) != bytes {
       throw .corrupt(file: Self.name, offset: offset, reason: "it does not say what was written")
     }
   }

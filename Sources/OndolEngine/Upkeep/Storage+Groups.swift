@@ -79,6 +79,7 @@ extension Storage {
   /// The same in passing, before other work, which does not wait for a file that cannot be written
   /// for the moment. The call that drops a group throws, and so does the next one.
   func eraseOtherKeysWherePossible() throws(EngineError) {
+    if groupKeys?.isPastMending == true { return }
     do throws(EngineError) {
       try eraseOtherKeys()
     } catch {
@@ -118,6 +119,7 @@ extension Storage {
     let live = manifest.state.groups.live
     guard let groupKeys, !live.isEmpty else { return }
     let keys = try groupKeys.changed(for: live) { keys, _ in keys.finishEras(before: border) }
+    try groupKeys.mend(in: directory)
     try manifest.beginAnew()
     try groupKeys.write(keys, in: directory)
   }
