@@ -40,6 +40,7 @@ struct ChunkedOutput {
   mutating func flush() throws(EngineError) {
     try file.write(bytes.bytes, at: written)
     written += UInt64(bytes.count)
-    bytes.removeAll(keepingCapacity: true)
+    // What one long row took is not kept.
+    bytes.removeAll(keepingCapacity: bytes.count <= 4 * Self.chunkBytes)
   }
 }

@@ -14,6 +14,8 @@
 /// What stands behind a block's stored bytes, and the ways through it.
 enum StoredBlock {
   static let trailerLength = 16
+  /// A block with so many bytes has one long row, and its output grows at once.
+  private static let longBlock = 1 << 20
   private static let codecNone: UInt8 = 0
   private static let codecLZ4: UInt8 = 1
   /// Cipher and spare bytes of what is sealed, as they stand in a trailer.
@@ -26,6 +28,9 @@ enum StoredBlock {
     seal: FileSeal? = nil, appendingTo output: inout [UInt8]
   ) -> Int {
     let start = output.count
+    if raw.byteCount > longBlock {
+      output.reserveCapacity(start + raw.byteCount + trailerLength + SealFormat.tagLength)
+    }
     let isCompressed = compress && Compression.compress(raw, appendingTo: &output)
     if !isCompressed { output.append(raw) }
     let codec = isCompressed ? codecLZ4 : codecNone

@@ -201,24 +201,37 @@ enum FrameBuilder {
     _ payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
     limit: Int = FrameHeader.maximumPayload, seal: FileSeal? = nil
   ) -> [UInt8] {
+    var frames: [UInt8] = []
+    eachFrame(
+      ofEdit: payload, ordinal: ordinal, time: time, salt: salt, offset: offset, limit: limit,
+      seal: seal
+    ) { frame, _ in frames += frame }
+    return frames
+  }
+
+  /// The same frames, one after the other, with the place of each: an edit may be as long as the
+  /// keys that it names.
+  static func eachFrame<Failure: Error>(
+    ofEdit payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
+    limit: Int = FrameHeader.maximumPayload, seal: FileSeal? = nil,
+    _ take: (_ frame: [UInt8], _ offset: UInt64) throws(Failure) -> Void
+  ) throws(Failure) {
     let limit = pieceLength(limit, isSealed: seal != nil)
     let context = FrameContext(
       sequence: SequenceNumber(rawValue: ordinal), time: time,
       syncedThrough: LogPosition(rawValue: offset))
-    var frames: [UInt8] = []
+    var place = offset
     var (start, part) = (0, 0)
     repeat {
       let end = min(start + limit, payload.count)
       var frame = [UInt8](repeating: 0, count: FrameHeader.length) + payload[start..<end]
       let kind: FrameKind =
         payload.count <= limit ? .edit : end == payload.count ? .lastPart : .part
-      finish(
-        &frame, kind, operations: part, context, salt: salt, offset: offset + UInt64(frames.count),
-        seal: seal)
-      frames += frame
+      finish(&frame, kind, operations: part, context, salt: salt, offset: place, seal: seal)
+      try take(frame, place)
+      place += UInt64(frame.count)
       (start, part) = (end, part + 1)
     } while start < payload.count
-    return frames
   }
 
   /// Writes the header in front of a payload, and zeros behind it.

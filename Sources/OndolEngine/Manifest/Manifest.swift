@@ -62,7 +62,7 @@ final class Manifest: @unchecked Sendable {
     _ state: ManifestState, superblock: Superblock, directory: any Directory,
     environment: Environment, rotationSize: Int, limits: ManifestLimits = ManifestLimits()
   ) throws(EngineError) -> Manifest {
-    let snapshot = try ManifestSnapshot(
+    var snapshot = try ManifestSnapshot(
       of: state, superblock, salt: environment.random(), limits, directory.keyring)
     let place = try snapshot.write(to: directory, time: environment.now(), ahead: rotationSize)
     try snapshot.readBack(from: directory)
@@ -119,8 +119,13 @@ final class Manifest: @unchecked Sendable {
     var payload: [UInt8] = []
     payload.appendLittleEndian(place.chain)
     for change in changes { change.encode(into: &payload) }
-    guard canAppend(payload.count) else { return try rotate(to: next) }
+    guard canAppend(payload.count) else {
+      payload = []
+      return try rotate(to: next)
+    }
     try append(payload, mayUseHeadroom: mayUseHeadroom)
+    // Not beside the next manifest's: keys in it may be long.
+    payload = []
     state = next
     try rotateWhenGrown()
   }
@@ -139,17 +144,17 @@ final class Manifest: @unchecked Sendable {
   private func append(
     _ payload: [UInt8], mayUseHeadroom: Bool
   ) throws(EngineError) {
-    let frames = FrameBuilder.buildEdit(
-      payload, ordinal: place.ordinal + 1, time: environment.now(), salt: place.header.salt,
-      offset: offset, limit: limits.frame, seal: place.seal)
-    if !mayUseHeadroom || offset + UInt64(frames.count) > place.reserved {
-      try place.makeRoom(for: frames.count, ahead: rotationSize)
+    let length = FrameBuilder.length(
+      ofPayload: payload.count, limit: limits.frame, isSealed: place.seal != nil)
+    if !mayUseHeadroom || offset + UInt64(length) > place.reserved {
+      try place.makeRoom(for: length, ahead: rotationSize)
     }
+    let time = environment.now()
     try final { () throws(EngineError) in
-      try place.file.write(frames.bytes, at: offset)
+      try place.write(payload, time: time, limit: limits.frame)
       try place.file.sync()
     }
-    place.note(payload, frames: frames.count)
+    place.note(payload, frames: length)
   }
 
   /// Does what leaves everybody in doubt when it fails.
@@ -201,7 +206,7 @@ final class Manifest: @unchecked Sendable {
     new.prove(with: directory.keyring)
     var next = next.forgettingDrops(recoveredThrough: recoveredThrough)
     next.nextFile = numbers.next
-    let snapshot = try ManifestSnapshot(
+    var snapshot = try ManifestSnapshot(
       of: next, new, salt: environment.random(), limits, directory.keyring)
     do throws(EngineError) {
       let written = try snapshot.write(to: directory, time: new.written, ahead: rotationSize)

@@ -96,8 +96,17 @@ enum ManifestChange: Sendable, Equatable {
     }
     bytes.appendVarint(tag)
     bytes.appendVarint(body.count)
-    bytes += body
+    if body.count < Self.longBody || bytes.count >= Self.longBody {
+      bytes += body
+    } else {
+      // Keys may be of any length: the little before them is moved, and they are not copied.
+      body.insert(contentsOf: bytes, at: 0)
+      bytes = body
+    }
   }
+
+  /// Bytes of a change from which on it is one with a long key.
+  fileprivate static let longBody = 1 << 16
 
   /// The changes in `payload`; unknown ones that may be ignored are.
   static func decodeAll(_ payload: RawSpan) throws(MalformedBytes) -> [ManifestChange] {
@@ -197,6 +206,9 @@ extension KeptLog {
 
 extension SegmentMetadata {
   fileprivate func encode(into bytes: inout [UInt8]) {
+    let keys = bounds?.bytes.count ?? minKey.count + maxKey.count
+    // At once, with room for all else and what may be moved in front of it.
+    if keys >= ManifestChange.longBody { bytes.reserveCapacity(keys + 2 * ManifestChange.longBody) }
     bytes.appendVarint(number.rawValue)
     bytes.appendLittleEndian(salt)
     bytes.appendVarint(sizeBytes)
@@ -234,7 +246,9 @@ extension SegmentMetadata {
         group: try reader.group(), bytes: try reader.lengthPrefixed().array)
     } else {
       minKey = try reader.lengthPrefixed().array
-      maxKey = try reader.lengthPrefixed().array
+      let last = try reader.lengthPrefixed()
+      // One array where they are the same, as those of a segment with one long key are.
+      maxKey = minKey.bytes.compare(last) == 0 ? minKey : last.array
     }
     entries = try reader.varint()
     tombstones = try reader.varint()

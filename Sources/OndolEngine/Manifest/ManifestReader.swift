@@ -50,6 +50,8 @@ struct ManifestEdits {
     if first.header.kind != .edit {
       try check(first, part: 0, of: edit)
       var isWhole = first.header.kind == .lastPart
+      // It has no more than what follows, and growing would take twice as much.
+      if !isWhole { edit.payload.reserveCapacity(max(0, frames.bytes.count - first.offset)) }
       var part = 0
       while !isWhole {
         guard let frame = frames.next() else {

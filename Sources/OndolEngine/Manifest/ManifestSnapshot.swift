@@ -46,6 +46,22 @@ struct ManifestPlace {
     }
   }
 
+  /// Writes the frames of the next edit, the first one behind `front`, which ends where it begins.
+  func write(
+    _ payload: [UInt8], time: Int64, limit: Int, behind front: [UInt8] = []
+  ) throws(EngineError) {
+    try FrameBuilder.eachFrame(
+      ofEdit: payload, ordinal: ordinal + 1, time: time, salt: header.salt, offset: offset,
+      limit: limit, seal: seal
+    ) { (frame, place) throws(EngineError) in
+      if place == offset {
+        try file.write((front + frame).bytes, at: place - UInt64(front.count))
+      } else {
+        try file.write(frame.bytes, at: place)
+      }
+    }
+  }
+
   /// The next edit stands in the file.
   mutating func note(_ payload: [UInt8], frames: Int) {
     offset += UInt64(frames)
@@ -59,7 +75,8 @@ struct ManifestSnapshot {
   let state: ManifestState
   private let superblock: Superblock
   private let header: ManifestHeader
-  private let payload: [UInt8]
+  /// Empty once it is written.
+  private var payload: [UInt8]
   private let limits: ManifestLimits
   private let keyring: Keyring?
 
@@ -90,18 +107,18 @@ struct ManifestSnapshot {
   /// Writes it into a new file, synced, but for its name.
   ///
   /// - Parameter ahead: bytes of edits that will follow.
-  func write(
+  mutating func write(
     to directory: any Directory, time: Int64, ahead: Int
   ) throws(EngineError) -> ManifestPlace {
     var place = ManifestPlace(
       file: try directory.create(superblock.manifest.manifestName), header: header, keyring)
-    let frames = FrameBuilder.buildEdit(
-      payload, ordinal: 1, time: time, salt: header.salt, offset: place.offset,
-      limit: limits.frame, seal: place.seal)
-    try place.makeRoom(for: frames.count, ahead: ahead)
-    try place.file.write((header.encode() + frames).bytes, at: 0)
+    let length = FrameBuilder.length(
+      ofPayload: payload.count, limit: limits.frame, isSealed: place.seal != nil)
+    try place.makeRoom(for: length, ahead: ahead)
+    try place.write(payload, time: time, limit: limits.frame, behind: header.encode())
     try place.file.sync()
-    place.note(payload, frames: frames.count)
+    place.note(payload, frames: length)
+    payload = []
     place.snapshotLength = Int(place.offset)
     return place
   }

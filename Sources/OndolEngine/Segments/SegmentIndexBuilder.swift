@@ -6,17 +6,19 @@
 /// Collects the entries of a segment's index.
 struct SegmentIndexBuilder {
   private var separators: [UInt8] = []
+  /// Without that of the very last block, which is its last key.
   private var separatorEnds: [Int] = []
+  private var isFinished = false
   private var handles: [BlockHandle] = []
   /// The last key of the last block.
   private(set) var lastKey: [UInt8] = []
 
-  var entryCount: Int { separatorEnds.count }
+  var entryCount: Int { separatorEnds.count + (isFinished ? 1 : 0) }
 
   /// Notes a block. `separate(from:)` or `finish()` must follow before the next.
-  mutating func append(lastKey: RawSpan, _ handle: BlockHandle) {
+  mutating func append(lastKey: [UInt8], _ handle: BlockHandle) {
     precondition(handles.count == separatorEnds.count, "a block without a separator")
-    self.lastKey = lastKey.array
+    self.lastKey = lastKey
     handles.append(handle)
   }
 
@@ -27,18 +29,28 @@ struct SegmentIndexBuilder {
   }
 
   /// Ends the very last block's entry.
-  mutating func finish() {
-    separators.append(contentsOf: lastKey)
-    separatorEnds.append(separators.count)
+  mutating func finish() { isFinished = true }
+
+  /// The separator of entry number `entry`.
+  @_lifetime(borrow self)
+  private func separator(of entry: Int) -> RawSpan {
+    if entry == separatorEnds.count { return lastKey.bytes }
+    let start = entry == 0 ? 0 : separatorEnds[entry - 1]
+    return separators.bytes.extracting(start..<separatorEnds[entry])
+  }
+
+  /// Adds an index block to the block that points to all of them; `entry` is its last entry.
+  func append(indexBlock handle: BlockHandle, upTo entry: Int, to top: inout BlockBuilder) {
+    var value: [UInt8] = []
+    handle.append(to: &value)
+    top.append(.put, key: separator(of: entry), value: value.bytes)
   }
 
   /// Adds entry number `entry` to an index block.
   func append(_ entry: Int, to block: inout BlockBuilder) {
-    let start = entry == 0 ? 0 : separatorEnds[entry - 1]
     var value: [UInt8] = []
     handles[entry].append(to: &value)
-    block.append(
-      .put, key: separators.bytes.extracting(start..<separatorEnds[entry]), value: value.bytes)
+    block.append(.put, key: separator(of: entry), value: value.bytes)
   }
 
   /// A short key that is not below `low` and is below `high`, which is above `low`.

@@ -133,23 +133,31 @@ final class SegmentWriter {
 
   private func finishBlock() throws(EngineError) {
     guard !block.isEmpty else { return }
-    let handle = try write(block, .data)
-    index.append(lastKey: block.lastKey, handle)
-    block.removeAll()
+    // One array where the only row is the first and the last.
+    let lastKey = entries == 1 ? minKey : block.lastKey.array
+    index.append(lastKey: lastKey, try write(&block, .data))
   }
 
-  private func write(_ builder: BlockBuilder, _ kind: BlockKind) throws(EngineError) -> BlockHandle
-  {
+  /// Writes a block, and empties its builder.
+  private func write(
+    _ builder: inout BlockBuilder, _ kind: BlockKind
+  ) throws(EngineError) -> BlockHandle {
     raw.removeAll(keepingCapacity: true)
     builder.encode(into: &raw)
+    let rowCount = builder.rowCount
+    // Before the block is compressed, so that a long row is not there once more.
+    builder.removeAll()
     let offset = output.position
     let length = StoredBlock.seal(
       raw.bytes, kind: kind, compress: options.compress, salt: salt, offset: offset, seal: seal,
       appendingTo: &output.bytes)
+    if raw.count > Self.longestKept { raw = [] }
     try output.flushChunk()
-    return BlockHandle(
-      offset: offset, storedLength: UInt32(length), rowCount: UInt32(builder.rowCount))
+    return BlockHandle(offset: offset, storedLength: UInt32(length), rowCount: UInt32(rowCount))
   }
+
+  /// A block with a row that is longer than this does not leave its memory to the next.
+  private static let longestKept = 1 << 20
 
   /// Writes the index blocks; gives back the block that points to them, and how many there are.
   private func writeIndex() throws(EngineError) -> (top: [UInt8], blocks: UInt64) {
@@ -162,11 +170,8 @@ final class SegmentWriter {
       entry += 1
       let isFull = builder.estimatedLength >= SegmentFormat.indexBlockSize
       guard isFull || entry == index.entryCount else { continue }
-      let handle = try write(builder, .index)
-      var value: [UInt8] = []
-      handle.append(to: &value)
-      top.append(.put, key: builder.lastKey, value: value.bytes)
-      builder.removeAll()
+      let handle = try write(&builder, .index)
+      index.append(indexBlock: handle, upTo: entry - 1, to: &top)
       count += 1
     }
     var bytes: [UInt8] = []
