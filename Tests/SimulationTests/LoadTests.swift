@@ -51,6 +51,57 @@ import OndolPlatform
     }
   }
 
+  @Test func `of batches is held against its limits`() async throws {
+    struct Batches: Decodable {
+      var seed: UInt64
+      var commits: Int
+      var faults: [String]
+    }
+    try await withTemporaryDirectory { directory in
+      let report = directory.appending(path: "a")
+      let options = [
+        "load", "--batch", "5", "--writers", "3", "--seconds", "0.3", "--seed", "7", "--report",
+        report.path,
+      ]
+      var result = try StressTool(options).finish()
+      #expect(result.status == 0, "\(result.messages)")
+      #expect(result.output.hasPrefix("batches: 3 writers of 5 rows, "))
+      #expect(result.output.contains(" runs in a shard: sound, seed 7"))
+      var found = try JSONDecoder().decode(Batches.self, from: try Data(contentsOf: report))
+      #expect(found.seed == 7 && found.commits >= 3 && found.faults.isEmpty)
+      // No commit takes a nanosecond.
+      result = try StressTool(
+        options + ["--limit-p999", "0.000001", "--limit-worst", "0.000001"]
+      ).finish()
+      #expect(result.status == 1, "\(result.messages)")
+      found = try JSONDecoder().decode(Batches.self, from: try Data(contentsOf: report))
+      #expect(found.faults.map { $0.prefix(5) } == ["p99.9", "worst"])
+      for wrong in [
+        ["load"], ["load", "a", "--batch", "5"], ["load", "a", "--writers", "2"],
+        ["load", "--batch", "0"], ["load", "--batch", "5", "--rate", "9"],
+        ["load", "--batch", "5", "--limit-worst", "0"],
+      ] {
+        let status = try StressTool(wrong).finish().status
+        #expect(status != 0 && status != 1, "\(wrong)")
+      }
+    }
+  }
+
+  @Test func `is above a limit by what it measured`() {
+    var latencies = LatencyHistogram()
+    let limits = LatencyLimits(p999: 20, worst: 250)
+    #expect(limits.faults(of: latencies).count == 2)
+    for _ in 0..<9_990 { latencies.record(.milliseconds(5)) }
+    for _ in 0..<10 { latencies.record(.milliseconds(249)) }
+    #expect(limits.faults(of: latencies).isEmpty)
+    latencies.record(.milliseconds(251))
+    #expect(limits.faults(of: latencies).map { $0.prefix(5) } == ["p99.9", "worst"])
+    for _ in 0..<5_000 { latencies.record(.milliseconds(5)) }
+    #expect(limits.faults(of: latencies).map { $0.prefix(5) } == ["worst"])
+    #expect(LatencyLimits().faults(of: latencies).isEmpty)
+    #expect(!LatencyLimits(p999: 0).areValid && !LatencyLimits(worst: .infinity).areValid)
+  }
+
   /// All operations are due almost at once, so all but the first wait; what each took by itself
   /// says nothing of that.
   @Test func `counts time from when an operation was due`() async throws {

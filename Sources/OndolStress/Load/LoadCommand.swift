@@ -114,17 +114,41 @@ struct LoadCommand: AsyncParsableCommand {
       uniform, zipfian, latest. With a rate, an operation's latency counts from the moment at \
       which it was due. Exit status 1 when an operation failed or an answer was wrong, 130 when \
       interrupted, with the report so far.
+
+      With --batch in the place of a file, writers commit batches of rows to the engine without a \
+      pause, and --limit-p999 and --limit-worst say how long that may take: status 1 when it \
+      took longer.
       """)
 
-  @Argument(help: "The scenario's file.")
-  var scenario: String
+  @Argument(help: "The scenario's file; not with --batch.")
+  var scenario: String?
 
   @OptionGroup var options: LoadOptions
 
+  @OptionGroup var batches: BatchLoadOptions
+
+  func validate() throws {
+    guard (scenario == nil) == (try batches.plan(options) != nil) else {
+      throw ValidationError("load takes a scenario's file, or --batch")
+    }
+  }
+
   func run() async throws {
-    var scenario = try Scenario(contentsOf: scenario)
+    if let plan = try batches.plan(options) { return try await run(plan) }
+    guard let file = scenario else { return }
+    var scenario = try Scenario(contentsOf: file)
     try options.apply(to: &scenario)
     try await options.run(scenario)
+  }
+
+  private func run(_ plan: BatchLoadPlan) async throws {
+    let report = try await options.place.use { seed, path in
+      Console.say("batches: seed \(seed), in \(path)")
+      return try await BatchLoad(plan, seed: seed).run(at: path)
+    }
+    for fault in report.faults { Console.say(lines: fault) }
+    print(report.verdict)
+    try endCommand(isSound: report.isSound, isInterrupted: report.isInterrupted)
   }
 }
 
