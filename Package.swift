@@ -69,11 +69,13 @@ let package = Package(
       name: "OndolPostgres", dependencies: ["Ondol", "OndolEngine", "CLibPQ", "OndolPlatform"]),
     // Values as JSON and back, and the tool's dumps: a library, so that tests and fuzzers reach it.
     .target(name: "OndolJSON", dependencies: ["Ondol", "OndolEngine"]),
-    // The page in a browser, and whoever answers it. Web is embedded as text by a script.
+    // The console's pages and the template of `ondol new`, embedded by the C compiler.
+    .target(name: "COndolFiles"),
+    // The page in a browser, and what answers it. Web is what COndolFiles embeds.
     .target(
       name: "OndolConsole",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolFoundation", "OndolJSON", "OndolPlatform",
+        "COndolFiles", "Ondol", "OndolEngine", "OndolFoundation", "OndolJSON", "OndolPlatform",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(
@@ -93,7 +95,8 @@ let package = Package(
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
+        "COndolFiles", "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON",
+        "OndolPlatform",
         .product(name: "Logging", package: "swift-log"),
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
@@ -250,7 +253,8 @@ if Context.environment["FUZZ"] == nil {
   ]
 }
 
-for target in package.targets where target.type != .system && target.name != "COndol" {
+let cTargets = ["COndol", "COndolFiles"]
+for target in package.targets where target.type != .system && !cTargets.contains(target.name) {
   target.swiftSettings =
     (target.swiftSettings ?? []) + [
       .enableUpcomingFeature("ExistentialAny"),

@@ -41,7 +41,7 @@ HEADERS = {
 
 
 def shipped(text):
-    """A file as Scripts/console-assets embeds it: without indentation, empty lines and comments on lines of their own."""
+    """A file as the console sends it: without indentation, empty lines and comments on lines of their own."""
     lines, is_comment = [], False
     for line in text.splitlines():
         bare = line.strip()

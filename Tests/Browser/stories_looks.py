@@ -107,10 +107,10 @@ def the_keyboard_is_enough(t):
 
 
 def the_page_is_light(t):
-    """All files of the page as they are served: what an app carries and a browser fetches, uncompressed.
+    """All files of the page as they are served: what a browser fetches, uncompressed.
 
-    The sources in Web have a sixth more bytes: Scripts/console-assets leaves out indentation, empty lines and
-    comments on lines of their own.
+    The sources in Web have a sixth more bytes: the console leaves out indentation, empty lines and comments on
+    lines of their own.
     """
     t.load()
     for _ in visit(t):

@@ -75,7 +75,7 @@ extension Rule {
   ]
 
   private static let systemModules: Set = ["Glibc", "Darwin", "Musl", "Android", "OndolPlatform"]
-  private static let cTargets: Set = ["COndol", "CLZ4"]
+  private static let cTargets: Set = ["COndol", "COndolFiles", "CLZ4"]
 }
 
 extension SourceFile {

@@ -50,11 +50,6 @@ struct SourceTree: Sendable {
   /// All paths, directories too, relative to the root.
   var paths: Set<String>
 
-  /// What Scripts/console-assets and Scripts/template-files write, which no rule for people's files
-  /// is about.
-  private static let generated: Set = [
-    "Sources/OndolConsole/Assets.swift", "Sources/OndolInspect/Template/TemplateFiles.swift",
-  ]
   static let shared = SourceTree(root: URL(filePath: #filePath).packageRoot)
 
   init(files: [SourceFile]) {
@@ -75,7 +70,7 @@ struct SourceTree: Sendable {
         continue
       }
       paths.insert(path)
-      guard Self.isText(name), !Self.generated.contains(path),
+      guard Self.isText(name),
         let text = try? String(contentsOf: root.appending(path: path), encoding: .utf8)
       else { continue }
       files.append(SourceFile(path: path, text: text))

@@ -4,7 +4,7 @@
 extension Rule {
   static let words = [
     Rule(
-      "`unsafe` is written in Bytes, FileSystem, Cache, memtable, block and terminal only",
+      "`unsafe` is written in Bytes, FileSystem, Cache, memtable, block, terminal, files only",
       planted: Sample(
         "Sources/OndolEngine/Engine/A.swift", "// unsafe\nlet a = unsafe b\n", line: 2),
       innocent: [
@@ -142,6 +142,8 @@ extension SourceFile {
       || isIn("\(engine)Views/") && ["ViewTable.swift", "InterleavedLookup.swift"].contains(name)
       || isIn("Sources/OndolInspect/Shell/") && name.hasPrefix("Terminal")
       || isIn("Sources/OndolPostgres/Wire/")
+      || path == "Sources/OndolConsole/Assets.swift"
+      || path == "Sources/OndolInspect/Template/TemplateFiles.swift"
   }
 
   /// True when a plain comment stands within three lines of line `index`.

@@ -1,0 +1,60 @@
+// What a browser gets of the files in Web: all of them, and less than people edit.
+
+import Testing
+
+@testable import OndolConsole
+
+@Suite struct `The console's assets` {
+  @Test func `The page is there, with its styles and modules`() throws {
+    let page = try #require(Assets.files["index.html"])
+    #expect(page.hasPrefix("<!DOCTYPE html>\n"))
+    #expect(page.hasSuffix("</html>\n"))
+    #expect(Assets.files.keys.count { $0.hasSuffix(".css") } == 2)
+    #expect(Assets.files.keys.count { $0.hasSuffix(".js") } > 20)
+  }
+
+  /// The limit is on what a browser fetches.
+  @Test func `What travels is 150 kB at most`() {
+    let bytes = Assets.files.values.reduce(0) { $0 + $1.utf8.count }
+    #expect(bytes > 100_000)
+    #expect(bytes <= 150_000)
+  }
+
+  @Test func `Indentation, empty lines and comments on lines of their own stay at home`() {
+    let text = """
+      // One.
+      const a = "// two"; // three
+
+        /* four
+           five */
+        if (a) { b(); }
+        /* six */
+        // 일곱
+        c("여덟  ");
+
+      """
+    let shipped = """
+      const a = "// two"; // three
+      if (a) { b(); }
+      c("여덟  ");
+
+      """
+    #expect(Assets.shipped(text, isStyle: false) == shipped)
+    #expect(Assets.shipped("", isStyle: true) == "")
+    #expect(Assets.shipped("a", isStyle: false) == "a\n")
+  }
+
+  @Test func `Styles lose the blanks that mean nothing, and none within quotes`() {
+    let text = """
+      /* One. */
+      a > b, c { color: red; margin: 0 1px; }
+      d::before { content: ", ; {"; }
+      """
+    let shipped = """
+      a > b,c{color:red;margin:0 1px}
+      d::before { content: ", ; {"; }
+
+      """
+    #expect(Assets.shipped(text, isStyle: true) == shipped)
+  }
+}
