@@ -15,11 +15,11 @@ struct ondol_file {
   const unsigned char *text;
 };
 
-/// A page of the console, from Sources/OndolConsole/Web; null for an index behind the last.
+/// A page of the console, from Sources/OndolConsole/Web; null for an index past the last.
 const struct ondol_file *_Nullable ondol_console_page(size_t index);
 
 /// A file that `ondol new` writes, from Docs/Templates/service, under its path there; null for an
-/// index behind the last.
+/// index past the last.
 const struct ondol_file *_Nullable ondol_template_file(size_t index);
 
 #pragma clang assume_nonnull end
