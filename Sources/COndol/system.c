@@ -125,6 +125,18 @@ long ondol_file_limit(void) {
   return limit.rlim_cur > (rlim_t)LONG_MAX ? LONG_MAX : (long)limit.rlim_cur;
 }
 
+long ondol_raise_file_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit.rlim_cur = limit.rlim_max;
+#if defined(__APPLE__)
+  // More is refused there, whatever the hard limit says.
+  if (limit.rlim_cur > OPEN_MAX) limit.rlim_cur = OPEN_MAX;
+#endif
+  setrlimit(RLIMIT_NOFILE, &limit);
+  return ondol_file_limit();
+}
+
 long ondol_address_limit(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0) return LONG_MAX;

@@ -20,7 +20,7 @@ struct Main: AsyncParsableCommand {
       TrialCommand<HistorySuite>.self, TrialCommand<ObservationSuite>.self,
       TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self,
       TrialCommand<FailoverSuite>.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self,
-      SoakCommand.self, BenchCommand.self,
+      SoakCommand.self, TenantsCommand.self, BenchCommand.self,
     ] + serverCommands)
 
   /// Those that need a PostgreSQL.

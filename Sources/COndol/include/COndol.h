@@ -51,6 +51,9 @@ int ondol_is_local(int descriptor);
 /// the system does not say.
 long ondol_file_limit(void);
 
+/// Raises it as far as the process may; answers with what it is then.
+long ondol_raise_file_limit(void);
+
 /// Bytes of addresses that the process may have; LONG_MAX when there is no limit or the system does
 /// not say.
 long ondol_address_limit(void);

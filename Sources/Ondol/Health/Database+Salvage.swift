@@ -42,7 +42,7 @@ extension Database {
     engineOptions: EngineOptions = EngineOptions(),
     progress: (SalvageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> SalvageReport {
-    let worker = environment.threads.makeBackgroundWorker(named: "ondol-salvage")
+    let worker = environment.threads.makeWorker(named: "ondol-salvage", for: .checks)
     do throws(DatabaseError) {
       let report = try await salvage(
         on: worker, from: path, to: newPath, environment, engineOptions, progress)

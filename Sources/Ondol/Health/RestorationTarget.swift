@@ -43,7 +43,7 @@ final class RestorationTarget: @unchecked Sendable {
   static func files(
     at path: String, _ environment: Environment, _ options: EngineOptions
   ) async throws(DatabaseError) -> RestorationTarget {
-    let worker = environment.threads.makeBackgroundWorker(named: "ondol-load")
+    let worker = environment.threads.makeWorker(named: "ondol-load", for: .checks)
     do throws(EngineError) {
       return try await worker.perform { () throws(EngineError) in
         let files = try SalvageTarget(

@@ -64,7 +64,6 @@ extension Database {
         await environment.sleep(failures == 0 ? Self.pause : Self.pauseAfterFailure)
         if failures == 0, !Task.isCancelled { await watch.wait() }
       }
-      await watch.end()
     }
   }
 

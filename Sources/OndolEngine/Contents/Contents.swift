@@ -43,7 +43,7 @@ package final class Contents: Sendable {
       environment: storage.environment, options: storage.options,
       numbers: storage.manifest.numbers)
     workers = (0..<Self.workerCount).map { number in
-      storage.environment.threads.makeWorker(named: "ondol-content-\(number)")
+      storage.environment.threads.makeWorker(named: "ondol-content-\(number)", for: .contents)
     }
   }
 

@@ -64,7 +64,7 @@ final class PackWriter: Sendable {
     self.environment = environment
     self.options = options
     self.numbers = numbers
-    worker = environment.threads.makeWorker(named: "ondol-packs")
+    worker = environment.threads.makeWorker(named: "ondol-packs", for: .syncs)
   }
 
   // MARK: - Appending

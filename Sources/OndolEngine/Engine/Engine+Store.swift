@@ -24,7 +24,7 @@ extension Engine {
     on store: any RemoteStore, options: EngineOptions = EngineOptions(),
     environment: Environment = .live()
   ) async throws(EngineError) -> Engine {
-    var (options, environment) = (options, environment)
+    var (options, environment) = (options, environment.forDatabase())
     options.shardCount = 1
     options.smallestPour = .max
     // What is not in its row is in parts.
@@ -47,8 +47,8 @@ extension Engine {
     let rows = RemoteRows(
       store, asOf: head.point, budgetBytes: options.cacheSize, seed: environment.random(), bases)
     return opening.makeEngine(
-      maintenance: environment.threads.makeWorker(named: "ondol-upkeep"),
-      logWorker: environment.threads.makeWorker(named: "ondol-log"), on: rows
+      maintenance: environment.threads.makeWorker(named: "ondol-upkeep", for: .upkeep),
+      logWorker: environment.threads.makeWorker(named: "ondol-log", for: .syncs), on: rows
     ) { [options, environment, retention] views in
       RemoteSession(
         store,

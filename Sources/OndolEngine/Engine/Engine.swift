@@ -65,8 +65,9 @@ package final class Engine: Sendable {
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
     access: FileAccess = .readWrite
   ) async throws(EngineError) -> Engine {
-    let maintenance = environment.threads.makeWorker(named: "ondol-upkeep")
-    let logWorker = environment.threads.makeWorker(named: "ondol-log")
+    let environment = environment.forDatabase()
+    let maintenance = environment.threads.makeWorker(named: "ondol-upkeep", for: .upkeep)
+    let logWorker = environment.threads.makeWorker(named: "ondol-log", for: .syncs)
     do throws(EngineError) {
       if access == .readOnly {
         return try await maintenance.perform { () throws(EngineError) in

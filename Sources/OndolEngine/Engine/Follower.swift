@@ -45,7 +45,7 @@ final class Follower: Sendable {
   ) throws(EngineError) -> Engine {
     let files = FrugalDirectory(
       try environment.fileSystem.openDirectory(at: path, create: false),
-      limit: FileLimit.forReads(of: options.fileLimit), isShared: true)
+      environment.openFiles(under: options.fileLimit), isShared: true)
     let superblock = try Groundwork.superblock(in: files)
     let identity = superblock.identity
     let directory = KeyedDirectory(

@@ -1,10 +1,9 @@
 // Waiting for a writer that knows nothing of who waits. Where the system tells of written files, a
-// thread waits for that; elsewhere time passes, and the files are looked at.
+// watch waits for that; elsewhere time passes, and the files are looked at.
 
 /// Says when it is worth a look whether the writer has gone on.
 package final class FollowerWatch: Sendable {
   private let watch: (any DirectoryWatch)?
-  private let worker: any Worker
   private let environment: Environment
 
   /// Microseconds between two looks where nobody tells of changes.
@@ -15,7 +14,6 @@ package final class FollowerWatch: Sendable {
       // Files of rows are made and removed, and count once the manifest says so.
       name == Superblock.name || name.hasPrefix("LOG-") || name.hasPrefix("MANIFEST-")
     }
-    worker = environment.threads.makeWorker(named: "ondol-watch")
     self.environment = environment
   }
 
@@ -24,14 +22,11 @@ package final class FollowerWatch: Sendable {
   package func wait() async {
     guard let watch else { return await environment.sleep(Self.interval) }
     await withTaskCancellationHandler {
-      await worker.perform { watch.wait() }
+      await watch.wait()
     } onCancel: {
       watch.cancel()
     }
   }
-
-  /// To be called at the end: its thread goes.
-  package func end() async { await worker.stop() }
 }
 
 extension Engine {

@@ -25,7 +25,7 @@ struct DirectoryClaim: Sendable {
     keyed = KeyedDirectory(
       FrugalDirectory(
         try environment.fileSystem.openDirectory(at: path, create: true),
-        limit: FileLimit.forReads(of: fileLimit), isShared: false))
+        environment.openFiles(under: fileLimit), isShared: false))
     directory = SyncedDirectory(keyed)
     // Nothing is put into a directory that holds other files and no database.
     slots = try? directory.open(Superblock.name, access: .readOnly)
@@ -267,8 +267,8 @@ struct Opening: Sendable {
             })
         }, state: state)
     }
-    let reads = ReadingThreads(environment.threads)
     let isRemote = remote != nil
+    let reads = ReadingThreads(environment.threads, mayWaitForever: isRemote)
     let views = ViewHolder(
       View(shards: remote.map { [ShardView(on: $0)] } ?? shards, reads: reads),
       published: remote?.base.sequence ?? recovered.sequence, now: environment.now)

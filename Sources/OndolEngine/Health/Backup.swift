@@ -94,7 +94,7 @@ extension Engine {
         withKeys: withKeys, time: times.max() ?? 0,
         nextFile: storage.manifest.numbers.next, storage, contents)
       return Backup(
-        reader, storage.environment.threads.makeBackgroundWorker(named: "ondol-backup"), copy)
+        reader, storage.environment.threads.makeWorker(named: "ondol-backup", for: .checks), copy)
     }
   }
 

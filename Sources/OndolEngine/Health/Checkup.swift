@@ -49,7 +49,7 @@ package struct Checkup: Sendable {
   package func findings(
     readsBlocks: Bool, progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> [StorageFinding] {
-    let worker = environment.threads.makeBackgroundWorker(named: "ondol-check")
+    let worker = environment.threads.makeWorker(named: "ondol-check", for: .checks)
     do throws(EngineError) {
       let findings = try await findings(on: worker, readsBlocks: readsBlocks, progress)
       await worker.stop()

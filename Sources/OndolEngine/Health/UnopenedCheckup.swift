@@ -35,7 +35,7 @@ package struct UnopenedCheckup: Sendable {
   package func outcome(
     progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> Outcome {
-    let worker = environment.threads.makeBackgroundWorker(named: "ondol-check")
+    let worker = environment.threads.makeWorker(named: "ondol-check", for: .checks)
     do throws(EngineError) {
       var outcome = try await look(on: worker, at: nil, progress)
       if !outcome.findings.isEmpty {

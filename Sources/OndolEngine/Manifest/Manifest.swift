@@ -20,6 +20,8 @@ final class Manifest: @unchecked Sendable {
   private let rotationSize: Int
   private let limits: ManifestLimits
   private var place: ManifestPlace
+  /// The file while it is written: a database at rest has no descriptor for it.
+  private var file: (any File)?
   /// Where the last edit ends.
   var offset: UInt64 { place.offset }
   /// The length from which the next file is begun.
@@ -80,7 +82,7 @@ final class Manifest: @unchecked Sendable {
     let file = try directory.open(superblock.manifest.manifestName, access: access)
     let read = try ReadManifest.read(superblock, file, limit: limits.file, directory.keyring)
     return Manifest(
-      read.state, ManifestPlace(read, in: file, directory.keyring),
+      read.state, ManifestPlace(read, directory.keyring),
       recoveredThrough: SequenceNumber(rawValue: .max), hasTornTail: read.hasTornTail,
       superblock: superblock, directory: directory, environment: environment,
       rotationSize: rotationSize, limits: limits)
@@ -103,6 +105,7 @@ final class Manifest: @unchecked Sendable {
     _ changes: [ManifestChange], mayUseHeadroom: Bool = false
   ) throws(EngineError) {
     if let failure { throw failure }
+    defer { file = nil }
     let nextFile = numbers.next
     guard nextFile.isPossible else { throw .invalid(reason: "file numbers are used up") }
     var changes = [.nextFile(nextFile)] + changes
@@ -146,13 +149,14 @@ final class Manifest: @unchecked Sendable {
   ) throws(EngineError) {
     let length = FrameBuilder.length(
       ofPayload: payload.count, limit: limits.frame, isSealed: place.seal != nil)
+    let file = try openFile()
     if !mayUseHeadroom || offset + UInt64(length) > place.reserved {
-      try place.makeRoom(for: length, ahead: rotationSize)
+      try place.makeRoom(for: length, ahead: rotationSize, in: file)
     }
     let time = environment.now()
     try final { () throws(EngineError) in
-      try place.write(payload, time: time, limit: limits.frame)
-      try place.file.sync()
+      try place.write(payload, to: file, time: time, limit: limits.frame)
+      try file.sync()
     }
     place.note(payload, frames: length)
   }
@@ -173,8 +177,19 @@ final class Manifest: @unchecked Sendable {
     return poisoned
   }
 
-  /// Has the disk set room aside for a small edit that must not fail.
-  func makeRoom() throws(EngineError) { try place.makeRoom(for: 0, ahead: rotationSize) }
+  /// Has the disk set room aside for a small edit that must not fail, and keeps the file open for
+  /// it.
+  func makeRoom() throws(EngineError) {
+    try place.makeRoom(for: 0, ahead: rotationSize, in: try openFile())
+  }
+
+  /// The file, which stays open until an edit is made.
+  private func openFile() throws(EngineError) -> any File {
+    if let file { return file }
+    let opened = try directory.open(superblock.manifest.manifestName, access: .readWrite)
+    file = opened
+    return opened
+  }
 
   /// Begins the next file when this one has grown. While that cannot be, edits go on in this one.
   private func rotateWhenGrown() throws(EngineError) {
@@ -213,6 +228,7 @@ final class Manifest: @unchecked Sendable {
       try directory.sync()
       try snapshot.readBack(from: directory)
       (place, superblock, state) = (written, new, next)
+      file = nil
     } catch {
       // What cannot be read back stays where it is.
       guard error.isPassing else { throw stop(after: error) }
@@ -265,7 +281,7 @@ final class Manifest: @unchecked Sendable {
     guard let (slots, log) = foundation else { return }
     try directory.sync()
     try superblock.write(to: slots)
-    try rewrite(place.file)
+    try rewrite(try openFile())
     if !isLogSafe, let log { try rewrite(log) }
     isFoundationSafe = true
     foundation = nil

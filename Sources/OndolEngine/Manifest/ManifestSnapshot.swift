@@ -2,9 +2,8 @@
 // file is made, so that a state no manifest can hold is refused while nothing has happened, and
 // read back before anybody rests on it, since the manifest before it goes.
 
-/// The open file of a manifest, and how far it is written.
+/// What a manifest's file begins with, and how far it is written.
 struct ManifestPlace {
-  var file: any File
   var header: ManifestHeader
   /// What seals its edits; nil where they are in the clear.
   let seal: FileSeal?
@@ -17,14 +16,13 @@ struct ManifestPlace {
   /// Bytes from the start for which the disk has given room.
   private(set) var reserved: UInt64 = 0
 
-  init(file: any File, header: ManifestHeader, _ keyring: Keyring?) {
-    self.file = file
+  init(header: ManifestHeader, _ keyring: Keyring?) {
     self.header = header
     seal = keyring?.seal(header)
   }
 
-  init(_ read: ReadManifest, in file: any File, _ keyring: Keyring?) {
-    self.init(file: file, header: read.header, keyring)
+  init(_ read: ReadManifest, _ keyring: Keyring?) {
+    self.init(header: read.header, keyring)
     (offset, ordinal, chain) = (read.offset, read.ordinal, read.chain)
     snapshotLength = read.snapshotLength
   }
@@ -34,7 +32,9 @@ struct ManifestPlace {
 
   /// Has the disk set room aside for so many bytes of edits and a small one after them, and where
   /// it can for `ahead` bytes more.
-  mutating func makeRoom(for count: Int, ahead: Int) throws(EngineError) {
+  mutating func makeRoom(
+    for count: Int, ahead: Int, in file: any File
+  ) throws(EngineError) {
     let end = offset + UInt64(count) + Self.headroom
     if end <= reserved { return }
     let wanted = end + UInt64(ahead)
@@ -46,9 +46,9 @@ struct ManifestPlace {
     }
   }
 
-  /// Writes the frames of the next edit, the first one behind `front`, which ends where it begins.
+  /// Writes the frames of the next edit, the first one after `front`, which ends where it begins.
   func write(
-    _ payload: [UInt8], time: Int64, limit: Int, behind front: [UInt8] = []
+    _ payload: [UInt8], to file: any File, time: Int64, limit: Int, after front: [UInt8] = []
   ) throws(EngineError) {
     try FrameBuilder.eachFrame(
       ofEdit: payload, ordinal: ordinal + 1, time: time, salt: header.salt, offset: offset,
@@ -110,13 +110,13 @@ struct ManifestSnapshot {
   mutating func write(
     to directory: any Directory, time: Int64, ahead: Int
   ) throws(EngineError) -> ManifestPlace {
-    var place = ManifestPlace(
-      file: try directory.create(superblock.manifest.manifestName), header: header, keyring)
+    let file = try directory.create(superblock.manifest.manifestName)
+    var place = ManifestPlace(header: header, keyring)
     let length = FrameBuilder.length(
       ofPayload: payload.count, limit: limits.frame, isSealed: place.seal != nil)
-    try place.makeRoom(for: length, ahead: ahead)
-    try place.write(payload, time: time, limit: limits.frame, behind: header.encode())
-    try place.file.sync()
+    try place.makeRoom(for: length, ahead: ahead, in: file)
+    try place.write(payload, to: file, time: time, limit: limits.frame, after: header.encode())
+    try file.sync()
     place.note(payload, frames: length)
     payload = []
     place.snapshotLength = Int(place.offset)

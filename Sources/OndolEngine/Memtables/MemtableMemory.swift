@@ -2,7 +2,7 @@
 // page as rows arrive in it, and where a hypervisor has to find the pages that takes any length of
 // time: up to three milliseconds a megabyte, several times as long as writing the rows. So what one
 // memtable has used serves a later one, for as long as a load goes on, and what nobody has used yet
-// is touched ahead of the rows, on a thread of its own.
+// is touched ahead of the rows, on another thread.
 
 /// Keeps memory that memtables no longer use, and has the memory of others touched ahead.
 final class MemtableMemory: Sendable {
@@ -12,8 +12,9 @@ final class MemtableMemory: Sendable {
   private let limit: Int
   private let budget: BlockCache
   /// Touches memory. Not from the environment: nothing that a program or a test can see depends on
-  /// when it does. It begins with its first job and ends when nobody has it any more.
-  private let worker = IOThread(named: "ondol-memory")
+  /// when it does.
+  private let worker = SharedThreads.process.forDatabase()
+    .makeWorker(named: "ondol-memory", for: .contents)
   private let kept = Guarded<[LargeMemory]>([])
 
   /// Keeps pieces of some sizes, up to `limit` bytes, and counts them against `budget`.

@@ -75,7 +75,7 @@ final class RemoteSession: Sendable {
     patience = options.serverTimeout.map { Patience(limit: $0, environment: environment) }
     tasks = BackgroundTasks(executor: environment.executor)
     watchers = BackgroundTasks(executor: environment.executor)
-    worker = environment.threads.makeWorker(named: "ondol-news")
+    worker = environment.threads.makeWorker(named: "ondol-news", for: .own)
     announced = Atomic(window.point.sequence.rawValue)
     pinned = Atomic(0)
   }

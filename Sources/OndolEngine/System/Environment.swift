@@ -21,6 +21,8 @@ package struct Environment: Sendable {
   package var random: @Sendable () -> UInt64
   /// Threads for calls that block.
   package var threads: any ThreadSource
+  /// The files that all databases have open for reads; nil where each has a table of its own.
+  package var openFiles: OpenFileTable?
   /// What opens the keys of databases; nil for those in the clear.
   package var vault: (any Vault)?
   /// Where background tasks run; the default pool when nil.
@@ -48,37 +50,76 @@ package struct Environment: Sendable {
   }
 }
 
-/// Makes the engine's worker threads.
-package protocol ThreadSource: Sendable {
-  func makeWorker(named name: String) -> any Worker
+extension Environment {
+  /// The same for one database more.
+  func forDatabase() -> Environment {
+    var environment = self
+    environment.threads = threads.forDatabase()
+    return environment
+  }
 
-  /// As above, for work that yields to all other: where the system can tell threads apart, this one
-  /// has the lowest priority.
-  func makeBackgroundWorker(named name: String) -> any Worker
+  /// Where a database opens files for reads: in a table of its own when it was given a limit.
+  func openFiles(under limit: Int?) -> OpenFileTable {
+    if limit == nil, let openFiles { return openFiles }
+    return OpenFileTable(limit: FileLimit.forReads(of: limit), beside: openFiles)
+  }
+}
+
+/// What a worker's jobs are, which says with whom they share threads.
+package enum WorkKind: Sendable, CaseIterable {
+  /// Syncs of logs and packs, for which commits wait.
+  case syncs
+  /// Pieces of large contents.
+  case contents
+  /// Flushes, and edits of the manifest.
+  case upkeep
+  /// Steps of merges. They yield to all other work, where the system can tell threads apart.
+  case merges
+  /// What may take long and nobody waits for in a hurry: checks, backups, salvage. It yields, too.
+  case checks
+  /// What waits for somebody who need never answer, such as a server, or is no work of a
+  /// database's: a thread of its own.
+  case own
+}
+
+/// Makes the engine's workers.
+package protocol ThreadSource: Sendable {
+  func makeWorker(named name: String, for work: WorkKind) -> any Worker
+
+  /// The same threads for one more database: where databases share them, they take turns.
+  func forDatabase() -> any ThreadSource
+
+  /// Where the cold reads of all databases wait; nil where each has threads of its own for them.
+  var readingLine: ReadingLine? { get }
 }
 
 extension ThreadSource {
-  package func makeBackgroundWorker(named name: String) -> any Worker { makeWorker(named: name) }
+  package func makeWorker(named name: String) -> any Worker { makeWorker(named: name, for: .own) }
+
+  package func forDatabase() -> any ThreadSource { self }
+
+  package var readingLine: ReadingLine? { nil }
 }
 
-/// One thread that runs jobs in the order given. Blocking calls belong here and not on the
-/// cooperative pool.
+/// Runs jobs one after the other, in the order given. Blocking calls belong here and not on the
+/// cooperative pool. Workers may share threads, so a job never waits for another worker's job: it
+/// waits for the device, and for locks that nobody holds while waiting for a job.
 package protocol Worker: AnyObject, Sendable {
   /// Runs `job` after the jobs before it.
   func enqueue(_ job: @escaping @Sendable () -> Void)
 
-  /// Keeps the worker's thread from going on for about so long, called by a job of its own. One
+  /// Keeps the job's thread from going on for about so long, called by a job of its own. One
   /// whose time is not real goes on at once.
   func pause(microseconds: Int64)
 
-  /// Waits until all jobs have run, and ends the thread.
+  /// Waits until all jobs have run, and ends the thread where it is the worker's own.
   func stop() async
 }
 
 extension Worker {
   package func pause(microseconds: Int64) {}
 
-  /// Runs `body` on the worker's thread and gives back what it makes.
+  /// Runs `body` as one of the worker's jobs and gives back what it makes.
   package func perform<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R
   ) async throws(E) -> R {

@@ -1,6 +1,6 @@
-// How many descriptors a database takes. A process has so many for everything it does, 256 or 1,024
-// by default on most systems; a database takes half of them unless told otherwise, and never needs
-// more than a few dozen.
+// How many descriptors databases take. A process has so many for everything it does, 256 or 1,024
+// by default on most systems; all databases together take half of them for reads, one that was told
+// a number takes its own, and none ever needs more than a few dozen.
 
 internal import COndol
 
@@ -18,6 +18,10 @@ package enum FileLimit {
   package static var ofProcess: Int {
     min(max(ondol_file_limit() / 2, minimum), mostUnasked)
   }
+
+  /// Raises what the process may have open as far as the system lets it, for a program that will
+  /// have many databases open; to be called before the first one is. Answers with the new limit.
+  package static func raise() -> Int { ondol_raise_file_limit() }
 
   /// How many files for reads are open at once under `limit`.
   static func forReads(of limit: Int?) -> Int {

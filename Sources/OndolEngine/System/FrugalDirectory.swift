@@ -12,12 +12,17 @@ final class FrugalDirectory: ForwardingDirectory {
   private let isShared: Bool
 
   /// - Parameters:
-  ///   - limit: files for reads that are open at once.
+  ///   - table: the files for reads that are open, of this directory and perhaps of others.
   ///   - isShared: whether somebody else may remove files that are read.
-  init(_ base: any Directory, limit: Int, isShared: Bool) {
+  init(_ base: any Directory, _ table: OpenFileTable, isShared: Bool) {
     self.base = base
-    table = OpenFileTable(limit: limit)
+    self.table = table
     self.isShared = isShared
+  }
+
+  /// With a table of its own, of so many files.
+  convenience init(_ base: any Directory, limit: Int, isShared: Bool) {
+    self.init(base, OpenFileTable(limit: limit), isShared: isShared)
   }
 
   var heldRoom: Int { table.heldRoom }

@@ -4,16 +4,12 @@
 internal import COndol
 internal import OndolPlatform
 
-/// Makes real threads.
+/// Makes real threads, one for each worker.
 package struct IOThreads: ThreadSource {
   package init() {}
 
-  package func makeWorker(named name: String) -> any Worker {
-    IOThread(named: name)
-  }
-
-  package func makeBackgroundWorker(named name: String) -> any Worker {
-    IOThread(named: name, yields: true)
+  package func makeWorker(named name: String, for work: WorkKind) -> any Worker {
+    IOThread(named: name, yields: work == .merges || work == .checks)
   }
 }
 

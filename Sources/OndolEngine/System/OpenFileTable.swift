@@ -1,8 +1,8 @@
-// How many files a database keeps open. It has a file for every few megabytes of rows, and a
+// How many files databases keep open. One has a file for every few megabytes of rows, and a
 // process may have some hundred files open in all, so descriptors are lent: a file that is read has
 // one, and when there are as many as there may be, the one that was used longest ago goes. Whoever
 // is reading through a descriptor keeps it until that read is done, whatever the table does
-// meanwhile.
+// meanwhile. The databases of a process share one table; one that was given a limit has its own.
 //
 // Only reads that go to a file come here, never one whose block is in memory.
 //
@@ -10,17 +10,23 @@
 // an open file outlives its name. They go last.
 
 /// The files that are open, at most so many.
-final class OpenFileTable: Sendable {
+package final class OpenFileTable: Sendable {
+  /// The table of all databases that were not given limits.
+  static let process = OpenFileTable(limit: FileLimit.forReads(of: nil))
+
   /// A file's place in the table, open or not.
   typealias Ticket = Int
 
   private let limit: Int
+  /// Another one, whose files are closed, too, when there is no descriptor.
+  private let neighbour: OpenFileTable?
   private let state: Guarded<State>
 
   /// - Parameter limit: files open at once, one at least; reads under way may keep some more for as
   ///   long as they take.
-  init(limit: Int) {
+  init(limit: Int, beside neighbour: OpenFileTable? = nil) {
     self.limit = max(1, limit)
+    self.neighbour = neighbour
     state = Guarded(State())
   }
 
@@ -85,13 +91,16 @@ final class OpenFileTable: Sendable {
   // MARK: - Lack of descriptors
 
   /// Runs `body`, which opens something. When the process or the system has no descriptor left for
-  /// it, closes some of ours and tries again, until it succeeds or there is none to close.
+  /// it, closes some of ours, then of the neighbour's, and tries again, until it succeeds or there
+  /// is none to close.
   func withDescriptors<R>(_ body: () throws(EngineError) -> R) throws(EngineError) -> R {
     while true {
       do throws(EngineError) {
         return try body()
       } catch {
-        guard error.isLackOfDescriptors, closeHalf() else { throw error }
+        guard error.isLackOfDescriptors, closeHalf() || neighbour?.closeHalf() ?? false else {
+          throw error
+        }
       }
     }
   }

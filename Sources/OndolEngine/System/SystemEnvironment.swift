@@ -5,23 +5,26 @@ internal import COndol
 internal import OndolPlatform
 
 extension Environment {
-  /// The disk, the wall clock, the system's randomness and real threads.
+  /// The disk, the wall clock, the system's randomness and the process's threads.
   package static func live() -> Environment {
     let start = ContinuousClock.now
-    return Environment(
+    var environment = Environment(
       fileSystem: DiskFileSystem(), now: wallClock,
       uptime: { Int64((ContinuousClock.now - start) / .microseconds(1)) },
       sleep: { microseconds in try? await Task.sleep(for: .microseconds(microseconds)) },
       random: {
         var generator = SystemRandomNumberGenerator()
         return generator.next()
-      }, threads: IOThreads())
+      }, threads: SharedThreads.process)
+    environment.openFiles = .process
+    return environment
   }
 
   /// Files that live and die with the process; the rest as in `live()`.
   package static func memory() -> Environment {
     var environment = live()
     environment.fileSystem = MemoryFileSystem()
+    environment.openFiles = nil
     return environment
   }
 

@@ -63,7 +63,7 @@ final class Storage: Sendable {
     self.valueFiles = valueFiles
     self.maintenance = maintenance
     mergers = (0..<Self.mergerCount).map { number in
-      environment.threads.makeBackgroundWorker(named: "ondol-merge-\(number)")
+      environment.threads.makeWorker(named: "ondol-merge-\(number)", for: .merges)
     }
     merging = MergeControl(dropped: manifest.state.dropped)
     pressure = WritePressure(options, shards: manifest.state.shards.count)

@@ -17,8 +17,8 @@ package final class HeldWorkers: ThreadSource {
     self.base = base
   }
 
-  package func makeWorker(named name: String) -> any Worker {
-    HeldWorker(base.makeWorker(named: name), of: self)
+  package func makeWorker(named name: String, for work: WorkKind) -> any Worker {
+    HeldWorker(base.makeWorker(named: name, for: work), of: self)
   }
 
   /// From now on jobs wait.

@@ -8,7 +8,7 @@ package import OndolEngine
 package struct InlineWorkers: ThreadSource {
   package init() {}
 
-  package func makeWorker(named name: String) -> any Worker {
+  package func makeWorker(named name: String, for work: WorkKind) -> any Worker {
     InlineWorker()
   }
 }

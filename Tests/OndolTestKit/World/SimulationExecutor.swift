@@ -196,7 +196,7 @@ private final class ExecutorJobBox: Sendable {
 // MARK: - Workers
 
 extension SimulationExecutor: ThreadSource {
-  package func makeWorker(named name: String) -> any Worker {
+  package func makeWorker(named name: String, for work: WorkKind) -> any Worker {
     let queue = state.withLock { state in
       state.queues.append([])
       return state.queues.count - 1

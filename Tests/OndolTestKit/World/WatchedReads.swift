@@ -41,12 +41,8 @@ package final class WatchedReads: Sendable {
 private struct WatchedThreads: ThreadSource {
   let base: any ThreadSource
 
-  func makeWorker(named name: String) -> any Worker {
-    WatchedWorker(base.makeWorker(named: name))
-  }
-
-  func makeBackgroundWorker(named name: String) -> any Worker {
-    WatchedWorker(base.makeBackgroundWorker(named: name))
+  func makeWorker(named name: String, for work: WorkKind) -> any Worker {
+    WatchedWorker(base.makeWorker(named: name, for: work))
   }
 }
 
