@@ -27,7 +27,10 @@ final class PasswordHasher: Sendable {
     self.derivation = derivation
     self.random = random
     self.mostWaiting = mostWaiting
-    workers = (0..<max(1, count)).map { threads.makeWorker(named: "ondol-scrypt-\($0)") }
+    // Of their own: hashing keeps a processor busy, and is no database's work.
+    workers = (0..<max(1, count)).map {
+      threads.makeWorker(named: "ondol-scrypt-\($0)", for: .own)
+    }
   }
 
   /// The password with a new salt.

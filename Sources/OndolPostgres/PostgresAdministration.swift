@@ -21,7 +21,8 @@ package struct PostgresAdministration: Sendable {
   func perform<R: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
   ) async throws(EngineError) -> R {
-    let worker = IOThreads().makeWorker(named: "ondol-server")
+    // Of its own: a server answers when it pleases.
+    let worker = IOThreads().makeWorker(named: "ondol-server", for: .own)
     do throws(EngineError) {
       let result = try await worker.perform { [address] () throws(EngineError) -> R in
         do throws(PostgresFailure) {

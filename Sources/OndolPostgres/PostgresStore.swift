@@ -59,9 +59,10 @@ package final class PostgresStore: RemoteStore {
     name = address.name
     readers = Readers(settings)
     committer = Link(settings)
-    commitWorker = threads.makeWorker(named: "ondol-commits")
-    upkeepWorker = threads.makeWorker(named: "ondol-upkeep")
-    news = News(settings, threads.makeWorker(named: "ondol-news"))
+    // Threads of their own: a server answers when it pleases, and news come when others commit.
+    commitWorker = threads.makeWorker(named: "ondol-commits", for: .own)
+    upkeepWorker = threads.makeWorker(named: "ondol-upkeep", for: .own)
+    news = News(settings, threads.makeWorker(named: "ondol-news", for: .own))
   }
 
   deinit {

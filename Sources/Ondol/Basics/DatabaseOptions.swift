@@ -63,8 +63,9 @@ extension Database {
     /// a quarter of it, and has three times that while its files are behind; blocks make room for
     /// them, but for an eighth of the budget.
     public var cacheSize = 64 << 20
-    /// Files that the database has open at once, 64 or more. Nil, the default, takes half of what
-    /// the process may have open, within 64 and 4,096. However large the database is, it gets by
+    /// Files that the database has open at once, 64 or more. With nil, the default, it shares with
+    /// all other such databases half of what the process may have open, within 64 and 4,096; each
+    /// has its lock, its directory and its log open beside them. However large the database is, it gets by
     /// with what it has: a file that was not read for long is closed, and opened again when it is.
     /// Some thirty of them are for writing; an upload under way has one more.
     public var fileLimit: Int?
@@ -144,7 +145,8 @@ extension Database {
     ///   - automaticIndexes: whether indexes are made for queries that look at many documents.
     ///   - access: whether the database may be written.
     ///   - changeRetention: for how long changes can be read again; not at all when nil.
-    ///   - fileLimit: files that are open at once; half of what the process may have when nil.
+    ///   - fileLimit: files that are open at once; when nil, it shares half of what the
+    ///     process may have with all others.
     ///   - encryption: the key of an encrypted database; none when nil.
     ///   - tokenizers: what makes words of texts for indexes of the app's own kind.
     ///   - serverTimeout: how long a call waits for a server; for ever when nil.
