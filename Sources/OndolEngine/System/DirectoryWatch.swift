@@ -159,8 +159,8 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       }
     }
 
-    /// What happened, to the file of a name in a directory; to all of it where there is no name, and
-    /// to all directories where the number is negative.
+    /// What happened, to the file of a name in a directory; to all of the directory where there is
+    /// no name, and to all directories where the number is negative.
     private typealias Event = (number: CInt, name: String?)
 
     /// Waits for events.

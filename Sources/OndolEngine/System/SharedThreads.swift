@@ -127,13 +127,13 @@ final class LaneWorker: Worker {
 /// the lane has none, whoever hands in a job runs it, and those that come meanwhile.
 @safe
 final class ThreadLane: @unchecked Sendable {
+  // Safe: what varies is touched between lock and unlock only.
   typealias Job = @Sendable () -> Void
 
   private let name: String
   private let most: Int
   private let yields: Bool
   private let makeThread: IOThread.MakeThread
-  // Safe: everything below is touched between lock and unlock only.
   private var queues = JobQueues<Job>()
   private var threads = 0
   /// Threads that sleep and were not woken.

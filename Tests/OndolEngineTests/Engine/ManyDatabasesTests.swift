@@ -1,5 +1,5 @@
-// Many databases in one process. What it was: each had two threads as soon as it was open, and up to
-// nineteen when it was used, so that 500 of them had a thousand at rest.
+// Many databases in one process. What it was: each had two threads as soon as it was open, and up
+// to nineteen when it was used, so that 500 of them had a thousand at rest.
 
 import Foundation
 import OndolTestKit
