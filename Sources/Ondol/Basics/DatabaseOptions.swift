@@ -65,8 +65,8 @@ extension Database {
     public var cacheSize = 64 << 20
     /// Files that the database has open at once, 64 or more. With nil, the default, it shares with
     /// all other such databases half of what the process may have open, within 64 and 4,096; each
-    /// has its lock, its directory and its log open beside them. However large the database is, it gets by
-    /// with what it has: a file that was not read for long is closed, and opened again when it is.
+    /// has its lock, its directory and its log open beside them. That is enough for a database of
+    /// any size: Ondol closes the file that was read longest ago, and opens it again when needed.
     /// Some thirty of them are for writing; an upload under way has one more.
     public var fileLimit: Int?
     /// Parts of the storage that are maintained side by side, 1 to 1,024; counts when the database

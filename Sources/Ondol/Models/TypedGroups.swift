@@ -18,7 +18,8 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
 
   fileprivate init(
     _ typed: TypedQuery<Model>, _ field: Result<FieldPath, DatabaseError>,
-    comparing comparison: TextComparison? = nil, _ key: @escaping @Sendable (Value?) throws(DatabaseError) -> Key?
+    comparing comparison: TextComparison? = nil,
+    _ key: @escaping @Sendable (Value?) throws(DatabaseError) -> Key?
   ) {
     self.typed = typed
     self.field = field

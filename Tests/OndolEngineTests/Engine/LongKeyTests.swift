@@ -1,6 +1,6 @@
-// Keys from 1 KiB to several mebibytes: longer than a block, than a chunk of output and than a frame
-// of the manifest, which names the first and the last key of each segment. None of the ways that
-// spare such keys a copy may change what is read back.
+// Keys from 1 KiB to several mebibytes: longer than a block, than a chunk of output and than a
+// frame of the manifest, which names the first and the last key of each segment. None of the ways
+// that spare such keys a copy may change what is read back.
 
 import OndolTestKit
 import Testing

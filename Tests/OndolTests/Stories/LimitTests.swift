@@ -47,7 +47,7 @@ private let limits: [Limit] = [
     let path = Array(repeating: "c/d", count: depth).joined(separator: "/")
     try await database.document(path).setData(["n": 1])
   },
-  Limit("maps within maps", 20) { database, depth in
+  Limit("maps within maps", 100) { database, depth in
     try await database.document("c/d").setData(["m": nested(depth)])
   },
   Limit("bytes of a path in storage", 1_024) { database, length in
