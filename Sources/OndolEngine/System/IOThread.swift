@@ -115,7 +115,10 @@ package final class IOThread: Worker {
     if queue.add(job) { start() }
   }
 
-  package func pause(microseconds: Int64) {
+  package func pause(microseconds: Int64) { Self.rest(microseconds: microseconds) }
+
+  /// Has the thread that calls it sleep for so long, or less.
+  static func rest(microseconds: Int64) {
     var time = timespec(tv_sec: 0, tv_nsec: Int(microseconds) * 1000)
     // Waking early does no harm.
     _ = unsafe nanosleep(&time, nil)

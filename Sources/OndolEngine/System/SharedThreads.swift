@@ -109,11 +109,7 @@ final class LaneWorker: Worker {
 
   func enqueue(_ job: @escaping @Sendable () -> Void) { lane.add(job, to: queue) }
 
-  func pause(microseconds: Int64) {
-    var time = timespec(tv_sec: 0, tv_nsec: Int(microseconds) * 1000)
-    // Waking early does no harm.
-    _ = unsafe nanosleep(&time, nil)
-  }
+  func pause(microseconds: Int64) { IOThread.rest(microseconds: microseconds) }
 
   func stop() async {
     await withCheckedContinuation { continuation in
