@@ -18,7 +18,7 @@ extension Filter {
     compared(field, comparison) { .notEqual(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text in front of `text` when compared so. See
+  /// The field is a text before `text` when compared so. See
   /// `QuerySource.whereField(_:isLessThan:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isLessThan text: String, comparing comparison: TextComparison
@@ -26,7 +26,7 @@ extension Filter {
     compared(field, comparison) { .less(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text in front of `text`, or the same, when compared so. See
+  /// The field is a text before `text`, or the same, when compared so. See
   /// `QuerySource.whereField(_:isLessThanOrEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isLessThanOrEqualTo text: String, comparing comparison: TextComparison
@@ -34,7 +34,7 @@ extension Filter {
     compared(field, comparison) { .lessOrEqual(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text behind `text` when compared so. See
+  /// The field is a text after `text` when compared so. See
   /// `QuerySource.whereField(_:isGreaterThan:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThan text: String, comparing comparison: TextComparison
@@ -42,7 +42,7 @@ extension Filter {
     compared(field, comparison) { .greater(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text behind `text`, or the same, when compared so. See
+  /// The field is a text after `text`, or the same, when compared so. See
   /// `QuerySource.whereField(_:isGreaterThanOrEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThanOrEqualTo text: String, comparing comparison: TextComparison

@@ -25,22 +25,22 @@ public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>
     left.filter { .whereField($0, isNotEqualTo: right, comparing: $1) }
   }
 
-  /// Where the text is in front of `right`.
+  /// Where the text is before `right`.
   public static func < (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isLessThan: right, comparing: $1) }
   }
 
-  /// Where the text is in front of `right`, or the same.
+  /// Where the text is before `right`, or the same.
   public static func <= (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isLessThanOrEqualTo: right, comparing: $1) }
   }
 
-  /// Where the text is behind `right`.
+  /// Where the text is after `right`.
   public static func > (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isGreaterThan: right, comparing: $1) }
   }
 
-  /// Where the text is behind `right`, or the same.
+  /// Where the text is after `right`, or the same.
   public static func >= (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isGreaterThanOrEqualTo: right, comparing: $1) }
   }
@@ -69,7 +69,7 @@ extension ModelProperty where Content: OptionalText {
 }
 
 extension TypedQuerySource {
-  /// Sorts by a property whose texts are compared as said, behind the orders already asked for. See
+  /// Sorts by a property whose texts are compared as said, after the orders already asked for. See
   /// `QuerySource.order(by:comparing:descending:missing:)`.
   ///
   /// - Parameters:

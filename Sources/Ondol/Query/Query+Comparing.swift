@@ -1,13 +1,13 @@
 // Conditions and orders of texts that are not compared by their bytes: see TextComparison.
 
 extension QuerySource {
-  /// Sorts by a field whose texts are compared otherwise than by their bytes, behind the orders
-  /// already asked for. Texts that are the same then are in the order of their bytes, and equal
-  /// ones in that of their documents' ids, so the order is total, and pages have no gaps. Values
-  /// that are no texts stand where they ever do.
+  /// Sorts by a field whose texts are compared otherwise than by their bytes, after the orders
+  /// already asked for. Texts that are the same in this comparison are in the order of their bytes,
+  /// and equal ones in that of their documents' ids, so the order is total, and pages have no gaps.
+  /// Values that are no texts have their usual places.
   ///
   /// A value that a result begins or ends at is a place in this order: `start(after: ["apple"])`
-  /// goes on behind `"apple"`, in front of which `"Apple"` stands.
+  /// continues after `"apple"`, which comes after `"Apple"`.
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps; not `FieldPath.documentID()`.
@@ -58,7 +58,7 @@ extension QuerySource {
     whereFilter(.whereField(field, isNotEqualTo: text, comparing: comparison))
   }
 
-  /// Documents whose field is a text in front of `text` when compared so. Results are ordered by
+  /// Documents whose field is a text before `text` when compared so. Results are ordered by
   /// the field, compared so, unless the query says otherwise.
   ///
   /// - Parameters:
@@ -72,7 +72,7 @@ extension QuerySource {
     whereFilter(.whereField(field, isLessThan: text, comparing: comparison))
   }
 
-  /// Documents whose field is a text in front of `text`, or the same, when compared so. Results are
+  /// Documents whose field is a text before `text`, or the same, when compared so. Results are
   /// ordered by the field, compared so, unless the query says otherwise.
   ///
   /// - Parameters:
@@ -86,7 +86,7 @@ extension QuerySource {
     whereFilter(.whereField(field, isLessThanOrEqualTo: text, comparing: comparison))
   }
 
-  /// Documents whose field is a text behind `text` when compared so. Results are ordered by the
+  /// Documents whose field is a text after `text` when compared so. Results are ordered by the
   /// field, compared so, unless the query says otherwise.
   ///
   /// - Parameters:
@@ -100,7 +100,7 @@ extension QuerySource {
     whereFilter(.whereField(field, isGreaterThan: text, comparing: comparison))
   }
 
-  /// Documents whose field is a text behind `text`, or the same, when compared so. Results are
+  /// Documents whose field is a text after `text`, or the same, when compared so. Results are
   /// ordered by the field, compared so, unless the query says otherwise.
   ///
   /// - Parameters:

@@ -73,7 +73,7 @@ extension DecimalValue {
       self = .zero
       return
     }
-    // Each place behind the point in binary is one in decimal, too.
+    // Each place after the point in binary is one in decimal.
     var significand = double.significandBitPattern
     if double.exponentBitPattern > 0 { significand |= 1 << 52 }
     let zeros = significand.trailingZeroBitCount
@@ -131,7 +131,7 @@ private struct LongNumber {
   }
 
   /// The first 64 bits from the highest that is set, the place of the last of them, and whether one
-  /// behind them is set. The number is not zero.
+  /// after them is set. The number is not zero.
   var leadingBits: (top: UInt64, place: Int, hasMore: Bool) {
     guard let last = limbs.lastIndex(where: { $0 != 0 }) else { return (0, 0, false) }
     let shift = UInt64(limbs[last].leadingZeroBitCount)

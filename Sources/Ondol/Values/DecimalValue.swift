@@ -21,7 +21,7 @@ public struct DecimalValue: Sendable, Hashable {
 
   /// Whether the number is less than zero.
   public let isNegative: Bool
-  /// How many zeros follow the digits; negative when the last digits are behind the point.
+  /// How many zeros follow the digits; negative when the last digits are after the point.
   public let exponent: Int
   private let high: UInt64
   private let low: UInt64
