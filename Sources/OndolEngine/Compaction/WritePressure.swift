@@ -36,11 +36,12 @@ struct WriteDelay: Sendable {
 
   /// How near the limit is: at 0 nobody waits, at 1 the debt is as large as it should ever be.
   ///
-  /// Memtables count once only the last one has room; flushed runs from twice to four times the
-  /// number at which they are merged; bytes that should have gone down from sixteen to sixty-four
-  /// times the size up to which they need not.
+  /// Memtables count once half of those that a shard may have are full; flushed runs from twice to
+  /// four times the number at which they are merged; bytes that should have gone down from sixteen
+  /// to sixty-four times the size up to which they need not.
   func fullness(_ debt: UpkeepDebt) -> Double {
-    let memtables = debt.sealedMemtables >= sealedLimit ? debt.activeFill : 0
+    let filled = Double(debt.sealedMemtables) + debt.activeFill
+    let memtables = 2 * filled / Double(sealedLimit + 1) - 1
     let runs = Double(debt.flushedRuns - 2 * runLimit) / Double(2 * runLimit)
     let base = Double(baseSize)
     let levels = (Double(debt.excessBytes) - 16 * base) / (48 * base)
@@ -93,7 +94,10 @@ final class WritePressure: Sendable {
         debts[changed].excessBytes = state.excessBytes
       }
       return zip(view.shards, debts).contains { shard, debt in
-        shard.sealed.count >= delay.sealedLimit || delay.fullness(debt) > 0
+        var debt = debt
+        // The active memtable fills without a view being swapped in.
+        (debt.sealedMemtables, debt.activeFill) = (shard.sealed.count, 1)
+        return delay.fullness(debt) > 0
       }
     }
     felt.store(isFelt, ordering: .relaxed)

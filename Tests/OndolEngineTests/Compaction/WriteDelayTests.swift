@@ -10,9 +10,10 @@ import Testing
 
   private static let debts: [(UpkeepDebt, Double)] = [
     (UpkeepDebt(), 0),
-    (UpkeepDebt(sealedMemtables: 2, activeFill: 0.9), 0),
-    (UpkeepDebt(sealedMemtables: 3, activeFill: 0), 0),
-    (UpkeepDebt(sealedMemtables: 3, activeFill: 0.5), 0.5),
+    (UpkeepDebt(sealedMemtables: 1, activeFill: 1), 0),
+    (UpkeepDebt(sealedMemtables: 2, activeFill: 0.5), 0.25),
+    (UpkeepDebt(sealedMemtables: 3, activeFill: 0), 0.5),
+    (UpkeepDebt(sealedMemtables: 3, activeFill: 0.5), 0.75),
     (UpkeepDebt(sealedMemtables: 3, activeFill: 1), 1),
     (UpkeepDebt(flushedRuns: 16), 0),
     (UpkeepDebt(flushedRuns: 24), 0.5),
@@ -20,7 +21,7 @@ import Testing
     (UpkeepDebt(flushedRuns: 40), 1.25),
     (UpkeepDebt(excessBytes: 16 * (64 << 20)), 0),
     (UpkeepDebt(excessBytes: 40 * (64 << 20)), 0.5),
-    (UpkeepDebt(sealedMemtables: 3, activeFill: 0.25, flushedRuns: 24), 0.5),
+    (UpkeepDebt(sealedMemtables: 2, activeFill: 0.25, flushedRuns: 24), 0.5),
   ]
 
   @Test(arguments: debts)
