@@ -177,9 +177,13 @@ final class CountingStore: RemoteStore {
   }
 
   func waitForCommits(
-    behind sequence: SequenceNumber, atMost microseconds: Int64
-  ) async -> SequenceNumber {
-    await store.waitForCommits(behind: sequence, atMost: microseconds)
+    behind point: CommitPoint, atMost microseconds: Int64
+  ) async throws(EngineError) -> SequenceNumber {
+    try await store.waitForCommits(behind: point, atMost: microseconds)
+  }
+
+  func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
+    store.observeReach(observer)
   }
 
   func rows(
@@ -206,9 +210,9 @@ final class CountingStore: RemoteStore {
   }
 
   func pin(
-    _ sequence: SequenceNumber, for process: Int64, microseconds: Int64
+    _ point: CommitPoint, for process: Int64, microseconds: Int64
   ) async throws(EngineError) -> SequenceNumber {
-    try await store.pin(sequence, for: process, microseconds: microseconds)
+    try await store.pin(point, for: process, microseconds: microseconds)
   }
 
   func processes(pinnedFor microseconds: Int64) async throws(EngineError) -> Set<Int64> {
