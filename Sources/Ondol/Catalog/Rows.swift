@@ -77,6 +77,11 @@ struct Rows: Sendable {
         shortRead: shortRead, canBeCancelled: canBeCancelled) : self
   }
 
+  /// The same rows, read while the thread waits.
+  var blocking: Rows {
+    Rows(snapshot, catalog, mayBlock: true, asOf: fixedMoment, canBeCancelled: canBeCancelled)
+  }
+
   /// Whether what is read may be read in parts elsewhere: not while it is tried on an actor.
   var mayBeInParts: Bool { shortRead == nil }
 

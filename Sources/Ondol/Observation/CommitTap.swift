@@ -26,7 +26,8 @@ package struct SeenCommit: Sendable {
   }
 
   package var version: Version { Version(rawValue: point.sequence.rawValue) }
-  private var time: Timestamp { Timestamp(unchecked: point.time) }
+  /// When it was made; nil for a step to another process's commit.
+  package var time: Timestamp? { announcement.map { Timestamp(unchecked: $0.time) } }
 
   /// Whether it is known what changed; else it may be anything.
   package var isKnown: Bool {
@@ -66,13 +67,15 @@ package struct SeenCommit: Sendable {
     case .readAnew(let root):
       return (
         DatabaseChange(
-          token: token, time: time, documents: [], objects: [], droppedCollection: root,
+          token: token, time: Timestamp(unchecked: point.time), documents: [], objects: [],
+          droppedCollection: root,
           renamedCollection: nil), false
       )
     case .renamed(let renaming):
       return (
         DatabaseChange(
-          token: token, time: time, documents: [], objects: [], droppedCollection: nil,
+          token: token, time: Timestamp(unchecked: point.time), documents: [], objects: [],
+          droppedCollection: nil,
           renamedCollection: .init(renaming)), false
       )
     case .documents(let written):
@@ -86,7 +89,7 @@ package struct SeenCommit: Sendable {
       }
       return (
         DatabaseChange(
-          token: token, time: time,
+          token: token, time: Timestamp(unchecked: point.time),
           documents: documents.filter { $0.storagePath == nil },
           objects: documents.compactMap { DatabaseChange.Object($0, in: database) },
           droppedCollection: nil, renamedCollection: nil), changed.count > limit

@@ -57,6 +57,106 @@ extension Rows {
   }
 }
 
+extension Rows {
+  /// The ids of the collections directly below a document, in their order.
+  func collectionIDs(below path: DocumentPath) throws(DatabaseError) -> [String] {
+    var names: Set<ExactText> = []
+    let depth = CollectionPattern(path.collection).collectionIDs.count
+    for range in try collections(below: path) where try hasDocument(in: range) {
+      names.insert(ExactText(range.pattern.collectionIDs[depth]))
+    }
+    return names.map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }
+  }
+
+  /// The ids of the collections at the top, in their order.
+  func collectionIDs() throws(DatabaseError) -> [String] {
+    var names: [String] = []
+    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+      guard !catalog.keys.isLocked(family) else {
+        names.append(family.root)
+        continue
+      }
+      for (pattern, entry) in family.collections {
+        let range = KeyRange(prefix: entry.keyspace.prefix)
+        if try hasDocument(in: DocumentRange(pattern: pattern, range: range)) {
+          names.append(family.root)
+          break
+        }
+      }
+    }
+    return names.sorted { ValueOrder.compare($0, $1) < 0 }
+  }
+
+  /// The ids that collections have at any depth, as far as the catalog knows them, in their order.
+  func collectionGroupIDs() throws(DatabaseError) -> [String] {
+    var names: Set<ExactText> = []
+    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+      for pattern in family.collections.keys {
+        if let last = pattern.collectionIDs.last { names.insert(ExactText(last)) }
+      }
+    }
+    return names.map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }
+  }
+
+  /// The ids of the documents of a collection, in their order, also of those that are not there but
+  /// have others below them.
+  ///
+  /// - Complexity: one lookup for each id and each collection below such documents.
+  func documentIDs(
+    in collection: CollectionPath, after last: String?, atMost count: Int
+  ) throws(DatabaseError) -> [String] {
+    let (own, ancestors) = (CollectionPattern(collection), collection.ancestorIDs)
+    let family = try catalog.family(own.root, in: self)
+    var heads: [DocumentIDs] = []
+    for (pattern, entry) in family?.collections ?? [:] {
+      let ids = pattern.collectionIDs
+      guard ids.count >= own.collectionIDs.count,
+        ValueOrder.compareSegments(
+          own.collectionIDs, Array(ids.prefix(own.collectionIDs.count))) == 0
+      else { continue }
+      var head = DocumentIDs(entry.keyspace, ancestors)
+      try head.advance(past: last, in: self)
+      heads.append(head)
+    }
+    var found: [String] = []
+    while found.count < count {
+      let next = heads.compactMap(\.first).min { ValueOrder.compare($0, $1) < 0 }
+      guard let next else { break }
+      found.append(next)
+      for index in heads.indices where heads[index].first.map({ isSame($0, next) }) ?? false {
+        try heads[index].advance(past: next, in: self)
+      }
+    }
+    return found
+  }
+}
+
+/// The ids that the keys of one keyspace have behind some ancestors.
+private struct DocumentIDs {
+  private let keyspace: Keyspace
+  private let ancestors: [String]
+  /// The next of them; nil at the end.
+  private(set) var first: String?
+
+  init(_ keyspace: Keyspace, _ ancestors: [String]) {
+    self.keyspace = keyspace
+    self.ancestors = ancestors
+  }
+
+  /// Moves to the first id after another one, or to the first of all.
+  mutating func advance(past last: String?, in rows: Rows) throws(DatabaseError) {
+    let prefix = DocumentKey.prefix(keyspace, ancestors: ancestors)
+    var range = KeyRange(prefix: prefix)
+    if let last {
+      range.lower = DocumentKey.key(prefix: prefix, id: last) + [KeyCoding.afterAll]
+    }
+    var walk = RangeWalk(rows, [range])
+    first =
+      try walk.next()
+      ? try DocumentKey.ids(in: walk.cursor.key, ancestorCount: ancestors.count).last : nil
+  }
+}
+
 extension DocumentReference {
   /// The collections directly below this document that have documents, or documents further down,
   /// in the order of their ids. There need not be a document here. Firestore has this in its server
@@ -67,15 +167,9 @@ extension DocumentReference {
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
     let path = try place.get()
     let names = try await database.read(try database.engineSnapshot()) {
-      (rows) throws(DatabaseError) -> Set<ExactText> in
-      var names: Set<ExactText> = []
-      let depth = CollectionPattern(path.collection).collectionIDs.count
-      for range in try rows.collections(below: path) where try rows.hasDocument(in: range) {
-        names.insert(ExactText(range.pattern.collectionIDs[depth]))
-      }
-      return names
+      (rows) throws(DatabaseError) in try rows.collectionIDs(below: path)
     }
-    return names.map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }.map { name in
+    return names.map { name in
       CollectionReference(
         database: database,
         place: .success(CollectionPath(unchecked: path.segments + [name])))
@@ -91,26 +185,10 @@ extension Database {
   ///   damaged.
   /// - Complexity: one lookup a collection that was ever written.
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
-    let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) -> [String] in
-      var names: [String] = []
-      for family in try rows.catalog.families(in: rows)
-      where !StorageRows.isHidden(root: family.root) {
-        guard !rows.catalog.keys.isLocked(family) else {
-          names.append(family.root)
-          continue
-        }
-        for (pattern, entry) in family.collections {
-          let prefix = entry.keyspace.prefix
-          let range = KeyRange(lower: prefix, upper: prefix + [KeyCoding.afterAll])
-          if try rows.hasDocument(in: DocumentRange(pattern: pattern, range: range)) {
-            names.append(family.root)
-            break
-          }
-        }
-      }
-      return names
+    let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.collectionIDs()
     }
-    return names.sorted { ValueOrder.compare($0, $1) < 0 }.map { name in
+    return names.map { name in
       CollectionReference(database: self, place: .success(CollectionPath(unchecked: [name])))
     }
   }

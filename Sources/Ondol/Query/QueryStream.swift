@@ -71,6 +71,15 @@ struct QueryPages: PageSource {
     self.query = query
   }
 
+  /// - Parameters:
+  ///   - snapshot: what is read.
+  ///   - moment: decides which documents are over.
+  init(_ query: Query, at snapshot: Snapshot, asOf moment: Int64) {
+    self.query = query
+    self.snapshot = snapshot
+    self.moment = moment
+  }
+
   /// Documents of the next page: more when they are small, so that a page is worth its beginning.
   private var pageCount = 256
   private static let pageCounts = 16...1_024

@@ -17,6 +17,16 @@ package struct Snapshot: Sendable {
     self.sequence = sequence
   }
 
+  /// The rows as of an earlier commit. Nil where some of those may be gone: memtables keep every
+  /// version, and files only the newest that was flushed.
+  package func earlier(_ sequence: SequenceNumber) -> Snapshot? {
+    if sequence == self.sequence { return self }
+    guard sequence < self.sequence,
+      view.shards.allSatisfy({ $0.remote == nil && $0.state.flushedThrough <= sequence })
+    else { return nil }
+    return Snapshot(view, sequence)
+  }
+
   /// The value at `key`, or nil. Suspends only when a block must be read from disk.
   ///
   /// - Throws: as all reads do, `.locked` for a key of a group some of whose files there is no key

@@ -1,0 +1,136 @@
+// The database at one moment, read without waiting on the caller's thread: what a server answers
+// calls from. As DatabaseSnapshot, with the commit's time, and reads that suspend.
+
+internal import OndolEngine
+
+/// All documents as of one commit.
+package struct ReadMoment: Sendable {
+  package let database: Database
+  private let snapshot: Snapshot
+  let point: CommitPoint
+  /// Decides which documents are over, in microseconds since 1970.
+  private let now: Int64
+
+  init(_ database: Database) throws(DatabaseError) {
+    self.database = database
+    (snapshot, point) = try database.datedSnapshot()
+    now = database.now()
+  }
+
+  private init(_ database: Database, _ snapshot: Snapshot, _ point: CommitPoint, now: Int64) {
+    self.database = database
+    self.snapshot = snapshot
+    self.point = point
+    self.now = now
+  }
+
+  /// The documents as of an earlier commit; nil where some of them may be gone.
+  ///
+  /// - Parameters:
+  ///   - version: the commit.
+  ///   - time: when it was made.
+  package func earlier(_ version: Version, at time: Timestamp) -> ReadMoment? {
+    let point = CommitPoint(
+      sequence: SequenceNumber(rawValue: version.rawValue), time: time.microsecondsSince1970)
+    return snapshot.earlier(point.sequence).map { ReadMoment(database, $0, point, now: now) }
+  }
+
+  /// The newest commit in it.
+  package var version: Version { Version(rawValue: point.sequence.rawValue) }
+
+  /// When that commit was made.
+  package var time: Timestamp { Timestamp(unchecked: point.time) }
+
+  /// The commit's token, whether or not changes are kept.
+  package var token: ChangeToken { ChangeToken(identity: database.engine.identity, point: point) }
+
+  /// The same, for who evaluates as of a moment.
+  var dated: DatedSnapshot { (snapshot, point) }
+
+  /// Its rows, for reads that must not wait.
+  var rows: Rows { Rows(snapshot, database.catalog, mayBlock: false, asOf: now) }
+
+  /// Its rows, read here when they are in memory and on a thread for that otherwise.
+  func read<R: Sendable>(
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    try await database.read(snapshot, asOf: now, canBeCancelled: true, body)
+  }
+
+  /// The documents at these paths, in this order; a snapshot that does not `exist` where there is
+  /// none.
+  ///
+  /// - Throws: as `DocumentReference.getDocument()`.
+  /// - Complexity: one lookup each.
+  package func documents(
+    at paths: [DocumentPath]
+  ) async throws(DatabaseError) -> [DocumentSnapshot] {
+    try await read { [database] (rows) throws(DatabaseError) in
+      try DocumentReader(rows: rows).documents(at: paths, in: database)
+    }
+  }
+
+  /// The documents of a query's result one after the other, with bounded memory.
+  package func documents(of query: Query) -> QueryDocuments.AsyncIterator {
+    QueryDocuments.AsyncIterator(QueryPages(query, at: snapshot, asOf: now))
+  }
+
+  /// Numbers about a result.
+  ///
+  /// - Throws: as `AggregateQuery.getAggregation()`.
+  /// - Complexity: as `AggregateQuery.getAggregation()`, on one thread.
+  package func aggregation(
+    _ aggregate: AggregateQuery
+  ) async throws(DatabaseError) -> AggregateQuerySnapshot {
+    let shape = try aggregate.query.shape.get()
+    return try await read { [database] (rows) throws(DatabaseError) in
+      var executor = try Executor(shape, in: database, rows)
+      return try aggregate.aggregate(&executor)
+    }
+  }
+}
+
+extension ReadMoment {
+  /// The ids of the collections below a document, or at the top, in their order.
+  ///
+  /// - Throws: as `DocumentReference.listCollections()`.
+  package func collectionIDs(below parent: DocumentPath?) async throws(DatabaseError) -> [String] {
+    try await read { (rows) throws(DatabaseError) in
+      guard let parent else { return try rows.collectionIDs() }
+      return try rows.collectionIDs(below: parent)
+    }
+  }
+
+  /// The ids that collections have at any depth, in their order.
+  ///
+  /// - Throws: as `Database.listCollections()`.
+  package func collectionGroupIDs() async throws(DatabaseError) -> [String] {
+    try await read { (rows) throws(DatabaseError) in try rows.collectionGroupIDs() }
+  }
+
+  /// The ids of the documents of a collection, in their order, also of those that are not there but
+  /// have others below them.
+  ///
+  /// - Throws: `.dataLoss` when stored bytes are damaged.
+  /// - Complexity: one lookup for each id and each collection below such documents.
+  package func documentIDs(
+    in collection: CollectionPath, after last: String?, atMost count: Int
+  ) async throws(DatabaseError) -> [String] {
+    try await read { (rows) throws(DatabaseError) in
+      try rows.documentIDs(in: collection, after: last, atMost: count)
+    }
+  }
+}
+
+extension Database {
+  /// All documents as of now.
+  ///
+  /// - Throws: `.failedPrecondition` when the database is closed.
+  /// - Complexity: O(1).
+  package func readMoment() throws(DatabaseError) -> ReadMoment { try ReadMoment(self) }
+
+  /// Returns once those who are told of every commit were told of all that are visible.
+  package func finishAnnouncing() async {
+    await engine.finishAnnouncing(through: engine.newestCommit.sequence)
+  }
+}
