@@ -92,6 +92,13 @@ package struct CompletedCommit: Sendable {
         before: document.visible, after: document.after, time: stamps.updateTime))
   }
 
+  /// When each document changed last; nil for one that is not there.
+  var updateTimes: [DocumentPath: Timestamp?] {
+    Dictionary(
+      documents.map { ($0.path, $0.after == nil ? nil : stamps(of: $0).updateTime) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
   private func stamps(of document: WrittenDocument) -> DocumentStamps {
     guard let receipt, document.isChanged else {
       let time = Timestamp(unchecked: now)

@@ -75,6 +75,11 @@ struct WritePreparation {
     return preparation
   }
 
+  /// What the writes so far leave at a place of the document; nil when there is nothing.
+  func value(at place: FieldNames, of path: DocumentPath) -> Value? {
+    document(at: path)?.after.flatMap { $0.value(at: place) }
+  }
+
   // MARK: - Applying
 
   /// Adds a write, behind those before.
@@ -101,6 +106,7 @@ struct WritePreparation {
       if write.intent.precondition != .none {
         try check(write.intent.precondition, documents[position], attempted: after)
       }
+      if case .keep = write.intent.change { return }
       documents[position].after = after
       documents[position].isUntouched = false
     } catch {

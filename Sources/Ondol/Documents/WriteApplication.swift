@@ -8,6 +8,7 @@ extension WriteIntent {
   ///
   /// Throws as `apply(to:)` of decoded fields.
   func apply(to before: WrittenFields?) throws(DatabaseError) -> WrittenFields? {
+    if case .keep = change { return before }
     if case .patch(let patch, let mask) = change, let before, case .row = before {
       var removed: [FieldNames] = []
       var put: [(FieldNames, Value)] = []
@@ -35,6 +36,8 @@ extension WriteIntent {
     switch change {
     case .delete:
       return nil
+    case .keep:
+      return before
     case .replace(let replacement):
       fields = replacement
     case .put(let encoded):

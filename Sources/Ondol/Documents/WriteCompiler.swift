@@ -97,6 +97,31 @@ enum WriteCompiler {
     WriteIntent(change: .delete, precondition: precondition)
   }
 
+  /// A patch of fields and a mask that were apart from the beginning.
+  static func patch(
+    _ fields: [String: Value], at mask: [FieldNames]
+  ) throws(DatabaseError) -> WriteIntent {
+    try refuseOverlaps(mask)
+    for place in mask {
+      for name in place { try checkName(name, at: place) }
+      guard let value = Ondol.lookUp(place[...], in: fields) else { continue }
+      try ValueCheck.check(value, at: place, depth: place.count)
+    }
+    return WriteIntent(change: .patch(fields: fields, mask: mask))
+  }
+
+  /// Transforms that were apart from the fields from the beginning, in their order.
+  static func transforms(
+    _ list: [(path: FieldNames, operation: FieldValue.Operation)]
+  ) throws(DatabaseError) -> [FieldTransform] {
+    var split = InstructionSplit(deletes: .refused("a delete is no transform"))
+    for (path, operation) in list {
+      for name in path { try checkName(name, at: path) }
+      try split.take(operation, at: path)
+    }
+    return split.transforms
+  }
+
   /// A patch that replaces each place as a whole.
   private static func patch(
     _ entries: [(FieldNames, FieldInput)]

@@ -16,6 +16,8 @@ struct WriteIntent: Sendable {
     case patch(fields: [String: Value], mask: [FieldNames])
     /// The document goes.
     case delete
+    /// The document stays as it is, and the commit is refused when it changes meanwhile.
+    case keep
   }
 
   var change: Change

@@ -62,6 +62,12 @@ enum WrittenFields: Sendable {
     return part
   }
 
+  /// The value at a place; nil when there is none.
+  func value(at place: FieldNames) -> Value? {
+    guard let value = reader else { return lookUp(place[...], in: all) }
+    return value(place)
+  }
+
   /// What finds a field without decoding others; nil when all are decoded.
   private var reader: ((FieldNames) -> Value?)? {
     switch self {

@@ -70,7 +70,7 @@ package struct CompiledWrite: Sendable {
     switch intent.change {
     case .replace(let fields), .patch(let fields, _): Self.collect(fields, "", &found)
     case .put(let encoded): Self.collect(encoded.row.fields, "", &found)
-    case .delete: break
+    case .delete, .keep: break
     }
     for transform in intent.transforms {
       guard case .arrayUnion(let elements) = transform.operation else { continue }

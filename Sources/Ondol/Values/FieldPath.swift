@@ -61,12 +61,12 @@ public struct FieldPath: Sendable {
   private static let documentIDName = "__name__"
 
   /// Whether this stands for the document's id.
-  var isDocumentID: Bool { if case .documentID = form { true } else { false } }
+  package var isDocumentID: Bool { if case .documentID = form { true } else { false } }
 
   /// The names that lead to the field.
   ///
   /// Throws `.invalidArgument` when the path is wrong or means the document's id.
-  func names() throws(DatabaseError) -> [String] {
+  package func names() throws(DatabaseError) -> [String] {
     switch form {
     case .names(let names): return names
     case .documentID:

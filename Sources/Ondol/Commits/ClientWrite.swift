@@ -1,0 +1,86 @@
+// A write as a client of another protocol states it: fields, a mask and transforms, each apart. The
+// server makes these of what it receives; they compile to the same intents as the calls of this
+// library, so that both mean the same.
+
+internal import OndolEngine
+
+/// One write of a commit that a client asked for.
+package struct ClientWrite: Sendable {
+  /// What becomes of the document's fields.
+  package enum Change: Sendable {
+    /// The document has exactly these fields.
+    case replace([String: Value])
+    /// Each place in the mask gets what the fields have there. A place that they lack is removed.
+    case patch([String: Value], mask: [[String]])
+    /// There is no document any more.
+    case delete
+    /// Nothing changes. The commit only checks the condition.
+    case verify
+  }
+
+  /// What must hold before the write.
+  package enum Condition: Sendable {
+    case none
+    case exists(Bool)
+    /// The document's last change was at this moment.
+    case updated(at: Timestamp)
+  }
+
+  /// A change of one field that depends on what is stored, or on the commit.
+  package struct Transform: Sendable {
+    let path: [String]
+    let value: FieldValue
+
+    /// - Parameters:
+    ///   - path: the names that lead to the field.
+    ///   - value: an instruction; not a delete.
+    package init(path: [String], _ value: FieldValue) {
+      self.path = path
+      self.value = value
+    }
+  }
+
+  package let path: DocumentPath
+  let change: Change
+  let transforms: [Transform]
+  let condition: Condition
+
+  package init(
+    path: DocumentPath, _ change: Change, transforms: [Transform] = [],
+    condition: Condition = .none
+  ) {
+    self.path = path
+    self.change = change
+    self.transforms = transforms
+    self.condition = condition
+  }
+
+  /// Whether the write leaves no document.
+  var isDelete: Bool { if case .delete = change { true } else { false } }
+
+  /// The same, checked as the calls of this library check it.
+  ///
+  /// Throws `.invalidArgument` naming the document and the field.
+  func compiled() throws(DatabaseError) -> DocumentWrite {
+    do throws(DatabaseError) {
+      var intent =
+        switch change {
+        case .replace(let fields): try WriteCompiler.set(FieldInput(Value.map(fields)))
+        case .patch(let fields, let mask): try WriteCompiler.patch(fields, at: mask)
+        case .delete: WriteCompiler.delete()
+        case .verify: WriteIntent(change: .keep)
+        }
+      intent.transforms = try WriteCompiler.transforms(
+        transforms.map { ($0.path, $0.value.operation) })
+      intent.precondition =
+        switch condition {
+        case .none: .none
+        case .exists(let exists): .exists(exists)
+        case .updated(let time): .updateTime(time)
+        }
+      return DocumentWrite(path: path, intent: intent)
+    } catch {
+      throw error.at(path: path.name)
+    }
+  }
+}
