@@ -11,8 +11,8 @@ enum CommitKind {
   case documents([DocumentWrite])
   /// Changes of the tree, below one place where that is known.
   case tree(TreePath?)
-  /// Runs the app's code that often at most.
-  case transaction(attempts: Int)
+  /// Runs the app's code that often at most. One that was lost before may have closed gates.
+  case transaction(attempts: Int, holdsGates: Bool = false)
   /// Changes what is declared of a root collection.
   case catalog(root: String)
   /// Gives one of the root collections, in their order, the name of the other, or a collection in

@@ -15,6 +15,8 @@ struct Contention {
   /// Attempts there may be; nil where no gates are closed, and for ever.
   private let limit: Int?
   private let mayGiveUp: Bool
+  /// Whether gates were closed for it before it began.
+  private var holdsGates = false
   private var attempts = 0
   private var start: Int64 = 0
   private var times = AttemptTimes()
@@ -22,9 +24,10 @@ struct Contention {
 
   init(_ kind: CommitKind) {
     switch kind {
-    case .transaction(let attempts):
+    case .transaction(let attempts, let holdsGates):
       limit = max(1, attempts)
       mayGiveUp = true
+      self.holdsGates = holdsGates
     case .tree:
       limit = .max
       mayGiveUp = false
@@ -35,7 +38,7 @@ struct Contention {
   }
 
   /// Whether others stand aside.
-  var hasGates: Bool { gates.isAny }
+  var hasGates: Bool { gates.isAny || holdsGates }
 
   /// An attempt begins.
   mutating func begin(in database: Database) {

@@ -23,7 +23,7 @@ internal import OndolEngine
 /// `.failedPrecondition`.
 public final class Transaction {
   let database: Database
-  private let base: Rows
+  private var base: Rows
   private var preparation: WritePreparation
   private var tree: TreePreparation
   private(set) var footprint = Footprint()
@@ -290,6 +290,27 @@ public final class Transaction {
     overlay = nil
   }
 
+  /// Adds a client's write, compiled already; answers what its transforms came to.
+  func add(
+    _ write: ClientWrite, _ compiled: DocumentWrite
+  ) throws(DatabaseError) -> [Value] {
+    try check(database, compiled.path.name)
+    try apply(compiled)
+    return write.transformed(by: preparation)
+  }
+
+  /// The root collections that it has to do with so far.
+  var roots: Set<ExactText> { footprint.roots.union(preparation.roots) }
+
+  /// What a call lacked, once; the calls after it are answered again.
+  func takeMissing() -> Warming? {
+    defer { missing = nil }
+    return missing
+  }
+
+  /// Has the calls from now on wait for a disk.
+  func waitForDisk() { base = base.blocking }
+
   /// Notes what to read when `error` says that it is not in memory.
   func noting(_ error: DatabaseError, _ warming: @escaping Warming) -> DatabaseError {
     if error.isCold, missing == nil { missing = warming }
@@ -302,7 +323,7 @@ public final class Transaction {
   /// read. It may be made of the same rows elsewhere.
   func finish() -> @Sendable (Rows) throws(DatabaseError) -> TransactionOutcome {
     isOver = true
-    let roots = footprint.roots.union(preparation.roots)
+    let roots = roots
     return { [preparation, footprint, tree] (rows) throws(DatabaseError) in
       var preparation = preparation.reading(rows)
       let prepared = try preparation.finish(guarding: footprint, with: tree)

@@ -93,12 +93,15 @@ extension Database {
   private static var mostMisses: Int { 128 }
 
   /// Derives from snapshots until one attempt can be committed, or throws.
+  ///
+  /// - Parameter holdsGates: whether the caller has closed gates for it.
   func derive<R>(
-    attempts: Int, durability: Durability?,
+    attempts: Int, durability: Durability?, holdsGates: Bool = false,
     _ derive: (Snapshot) async throws -> (R, TransactionOutcome)
   ) async throws -> (result: R, commit: CompletedCommit) {
     try refuseWriteInTransaction()
-    let commit = try await commit(.transaction(attempts: attempts), durability: durability) {
+    let kind = CommitKind.transaction(attempts: attempts, holdsGates: holdsGates)
+    let commit = try await commit(kind, durability: durability) {
       (snapshot) throws(DatabaseError) in
       do {
         let (result, outcome) = try await derive(snapshot)

@@ -1,0 +1,145 @@
+// A transaction whose body is another program: it reads in some calls and commits, or gives up, in
+// a later one. It is the same Transaction that runTransaction hands to a closure, held between
+// calls; only who runs it again differs, because that is the other program's decision.
+//
+// Nothing is locked meanwhile. What is held is a snapshot, which keeps the files and versions that
+// it reads, so every held transaction ends: after some idle time, or after its longest life
+// (HeldTransactions).
+
+internal import OndolEngine
+
+/// Which held transaction: 16 random bytes, which nobody can guess.
+package struct TransactionID: Sendable, Hashable {
+  package let bytes: [UInt8]
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+}
+
+/// What others did to a transaction, for the next attempt.
+struct LostTransaction: Sendable {
+  /// How many attempts were lost.
+  var losses: Int
+  var roots: Set<ExactText>
+  /// Microseconds that the attempt took.
+  var duration: Int64
+}
+
+/// A transaction between two calls.
+package actor HeldTransaction {
+  /// Attempts before others step aside.
+  private static let freeAttempts = 3
+  /// How often one call reads from disk what it lacks; after that it waits for the disk instead.
+  private static let mostMisses = 128
+
+  package nonisolated let id: TransactionID
+  /// The moment that all of its reads see.
+  package nonisolated let moment: ReadMoment
+  private let transaction: Transaction
+  private let isReadOnly: Bool
+  private let start: Int64
+  private let losses: Int
+  private var gates: ClosedGates
+  private var isOver = false
+
+  /// - Parameters:
+  ///   - lost: the attempt before.
+  ///   - gates: closed for this attempt.
+  init(
+    _ id: TransactionID, at moment: ReadMoment, isReadOnly: Bool, after lost: LostTransaction?,
+    _ gates: ClosedGates
+  ) {
+    self.id = id
+    self.moment = moment
+    self.isReadOnly = isReadOnly
+    transaction = Transaction(moment.database, moment.rows)
+    start = moment.database.now()
+    losses = lost?.losses ?? 0
+    self.gates = gates
+  }
+
+  /// Closes gates for an attempt that lost often enough.
+  static func closeGates(
+    for lost: LostTransaction?, in database: Database
+  ) async throws(DatabaseError) -> ClosedGates {
+    guard let lost, lost.losses >= freeAttempts else { return ClosedGates() }
+    let wait = min(max(2 * lost.duration, Gates.shortestWait), Gates.longestWait)
+    return try await database.closeGates(lost.roots, wait: wait)
+  }
+
+  /// Reads with the transaction, which notes what was read.
+  ///
+  /// - Throws: what `body` throws; `.failedPrecondition` after the end.
+  package func read<R: Sendable>(
+    _ body: @Sendable (Transaction) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    var misses = 0
+    while true {
+      do throws(DatabaseError) {
+        return try body(transaction)
+      } catch {
+        guard let missing = transaction.takeMissing() else { throw error }
+        misses += 1
+        if misses > Self.mostMisses { transaction.waitForDisk() } else { try await warm(missing) }
+      }
+    }
+  }
+
+  private func warm(_ missing: @escaping Transaction.Warming) async throws(DatabaseError) {
+    try await moment.read(missing)
+  }
+
+  /// Commits the writes, guarded by all that was read. The transaction is over then.
+  ///
+  /// - Throws: `.aborted` when others changed what was read; otherwise as
+  ///   `Database.commit(_:durability:)`.
+  package func commit(_ writes: [ClientWrite]) async throws(DatabaseError) -> ClientCommit {
+    guard !isOver else { throw Self.over }
+    isOver = true
+    defer { release() }
+    guard !isReadOnly || writes.isEmpty else {
+      throw DatabaseError(.invalidArgument, "a read-only transaction cannot write")
+    }
+    let database = moment.database
+    let writes = try ClientWrites(
+      writes, now: max(database.now(), database.engine.newestCommit.time))
+    var transformed: [[Value]] = []
+    for (write, compiled) in zip(writes.writes, writes.compiled) {
+      transformed.append(
+        try await read { (transaction) throws(DatabaseError) in
+          try transaction.add(write, compiled)
+        })
+    }
+    let (moment, finish) = (moment, transaction.finish())
+    do {
+      let (_, commit) = try await moment.database.derive(
+        attempts: 1, durability: nil, holdsGates: gates.isAny
+      ) { _ in ((), try await moment.read(finish)) }
+      return writes.answer(commit, transformed)
+    } catch {
+      throw error as? DatabaseError ?? DatabaseError(.unknown, "\(error)")
+    }
+  }
+
+  /// Gives up. Nothing is written.
+  package func rollBack() {
+    isOver = true
+    release()
+  }
+
+  /// What the next attempt has to know of this one.
+  var lost: LostTransaction {
+    LostTransaction(
+      losses: losses + 1, roots: transaction.roots, duration: moment.database.now() - start)
+  }
+
+  private func release() {
+    transaction.end()
+    moment.database.openGates(gates)
+    gates = ClosedGates()
+  }
+
+  static let over = DatabaseError(
+    .invalidArgument, "The referenced transaction has expired or is no longer valid.")
+}
