@@ -119,6 +119,18 @@ final class Observers: Sendable {
     }
   }
 
+  /// Adds a listener that is nobody else's, found by nothing yet: see `listen(by:for:)`.
+  func attach(_ listener: any CommitListener, as key: WatchKey) {
+    audience.enter()
+    let isClosed = state.withLock { state in
+      if !state.isClosed {
+        state.replace(key, by: Shared(watch: listener, subscriptions: [], listenerCount: 1))
+      }
+      return state.isClosed
+    }
+    if isClosed { listener.finish() }
+  }
+
   /// Has the watch for `key` listen to these documents, too, and to no others that it was told of
   /// before; answers whether it did not to some of them.
   func listen(to documents: Set<DocumentPath>, for key: WatchKey) -> Bool {

@@ -62,7 +62,7 @@ private struct UndoneChanges {
 extension LiveQueryPlan {
   /// The result as of the commit that `token` names; and the last commit so far that changed
   /// documents.
-  fileprivate func result(
+  func result(
     asOf token: ChangeToken
   ) async throws(DatabaseError) -> (ResultView, SequenceNumber) {
     let (snapshot, point) = try database.datedSnapshot()

@@ -18,6 +18,8 @@ enum WatchKey: Hashable, Sendable {
   case groups(QueryShape, [AggregateField], [FieldPath], TextComparison?)
   case lookup(QueryShape, [LookupStep])
   case search(SearchWatchKey)
+  /// Not shared: see ListeningSession.
+  case session(ObjectIdentifier)
 }
 
 /// A result that can take in changes.

@@ -42,6 +42,12 @@ struct DocumentChanges {
     }
   }
 
+  /// The documents that the later result shows and the earlier one did not, or not so.
+  var shown: [DocumentSnapshot] { added.map(\.document) + modified.map(\.new.document) }
+
+  /// The documents that the earlier result showed and the later one does not, as they were.
+  var left: [DocumentSnapshot] { removed.map(\.document) }
+
   /// The changes with their indices.
   var list: [DocumentChange] {
     var standing = Standing(start, isReversed: isReversed, changes: count)

@@ -1,0 +1,237 @@
+// Several queries and documents listened to as one, as a client of Firestore's protocol does on one
+// stream: every step shows all of them as of the same commit. A `snapshots` sequence keeps one
+// result up to date and shares it; a session keeps its own results, because those of different
+// sequences are each as of their own commit.
+//
+// One listener stands for all targets, so a commit leaves its changes in one piece (SessionInbox).
+// A step works in whole commits. What cannot be worked in is evaluated on a snapshot: a new target,
+// a limit whose reserve is used up, or everything when more came than the inbox keeps.
+
+internal import OndolEngine
+
+/// What a session listens to.
+package enum ListenedTarget: Sendable {
+  case query(Query)
+  case documents([DocumentPath])
+}
+
+/// What a client has of a target's result when it begins to listen.
+package enum ListeningStart: Sendable {
+  case nothing
+  /// All as of a commit.
+  case result(asOf: ChangeToken)
+  /// Something, and nobody knows what.
+  case something
+}
+
+/// What has changed for the targets of a session, up to one commit.
+package struct ListenStep: Sendable {
+  /// A document that targets show in a new state, or show no more.
+  package struct Change: Sendable {
+    /// As it is now; a snapshot that does not `exist` when it is gone.
+    package var document: DocumentSnapshot
+    /// Whether the document is there, for targets that show it no more.
+    package var exists: Bool
+    /// Targets that show it.
+    package var targets: [Int32] = []
+    /// Targets that show it no more.
+    package var left: [Int32] = []
+  }
+
+  /// Targets that were added or removed, in their order, before the changes.
+  package var acknowledged: [(target: Int32, isAdded: Bool)] = []
+  package var changes: [Change] = []
+  /// Targets whose result is complete for the first time.
+  package var completed: [Int32] = []
+  /// Targets that came back with a token behind which not all is known: the client forgets what it
+  /// has, and the changes have the whole result.
+  package var reset: [Int32] = []
+  /// For targets that came back: how many documents they showed as of their token.
+  package var counts: [Int32: (seen: Int, now: Int)] = [:]
+  /// Targets that ended.
+  package var failed: [(target: Int32, error: DatabaseError)] = []
+  /// The commit that all targets are as of.
+  package fileprivate(set) var token: ChangeToken
+  package fileprivate(set) var time: Timestamp
+
+  /// The commit's version.
+  var version: Version { Version(rawValue: token.point.sequence.rawValue) }
+
+  fileprivate init(_ newest: (token: ChangeToken, time: Int64)) {
+    token = newest.token
+    time = Timestamp(unchecked: newest.time)
+  }
+
+  var isEmpty: Bool {
+    acknowledged.isEmpty && changes.isEmpty && completed.isEmpty && failed.isEmpty
+  }
+}
+
+/// Listens to targets that come and go.
+package actor ListeningSession {
+  private let database: Database
+  private let inbox = SessionInbox()
+  private let key: WatchKey
+  private var targets: [Int32: SessionTarget] = [:]
+  /// The commit that the last step was as of.
+  private var newest: (token: ChangeToken, time: Int64)
+  /// Tells targets apart that have had the same number.
+  private var additions = 0
+  /// What the next step acknowledges.
+  private var unacknowledged: [(target: Int32, isAdded: Bool)] = []
+
+  package init(_ database: Database) {
+    self.database = database
+    key = .session(ObjectIdentifier(inbox))
+    newest = (database.newestToken, database.newestPoint.time.microsecondsSince1970)
+    database.observers.attach(inbox, as: key)
+  }
+
+  deinit {
+    database.observers.detach(key, from: inbox)
+  }
+
+  /// Whether the next step may come without waiting for a commit.
+  var hasNews: Bool { hasStale || !unacknowledged.isEmpty || inbox.hasNews }
+
+  /// Adds a target. The next step completes it.
+  ///
+  /// - Parameters:
+  ///   - id: the client's number for it. A target that has it already goes.
+  ///   - start: what the client has of its result.
+  /// - Throws: `.invalidArgument` when the query is wrong.
+  package func add(
+    _ id: Int32, _ target: ListenedTarget, from start: ListeningStart = .nothing
+  ) throws(DatabaseError) {
+    additions += 1
+    targets[id] = try SessionTarget(target, in: database, from: start, number: additions)
+    unacknowledged.append((id, true))
+    subscribe()
+    inbox.nudge()
+  }
+
+  /// Removes a target. The next step says so, also where there was none.
+  package func remove(_ id: Int32) {
+    unacknowledged.append((id, false))
+    if targets.removeValue(forKey: id) != nil { subscribe() }
+    inbox.nudge()
+  }
+
+  /// What has been added and removed so far.
+  private func takeAcknowledged() -> [(target: Int32, isAdded: Bool)] {
+    defer { unacknowledged = [] }
+    return unacknowledged
+  }
+
+  private func subscribe() {
+    var predicates: [ListeningPlace: Set<AccessPredicate>] = [:]
+    for target in targets.values {
+      for subscription in target.subscriptions {
+        predicates[subscription.place, default: []].formUnion(subscription.predicates)
+      }
+    }
+    _ = database.observers.listen(
+      by: predicates.map { Subscription(place: $0, predicates: Array($1)) }, for: key)
+  }
+
+  // MARK: - Steps
+
+  /// The next step that shows anything; nil when the task is cancelled or the database is closed.
+  ///
+  /// - Throws: `.unavailable` when commits cannot be followed any more.
+  /// - Complexity: for each commit O(log n) in the results it concerns; the queries themselves
+  ///   where they are evaluated.
+  package func next() async throws(DatabaseError) -> ListenStep? {
+    while try await inbox.wait(isBusy: hasStale) {
+      if inbox.takeLoss() { for id in targets.keys { targets[id]?.isStale = true } }
+      var step: ListenStep?
+      if !hasStale {
+        let entries = inbox.takeEntries()
+        apply(entries)
+        if !hasStale { step = self.step(after: entries) }
+      }
+      let next = if let step { step } else { try await evaluate() }
+      if !next.isEmpty { return next }
+    }
+    return nil
+  }
+
+  private var hasStale: Bool { targets.values.contains(where: \.isStale) }
+
+  private func apply(_ entries: [SessionInbox.Entry]) {
+    for entry in entries {
+      for id in targets.keys { targets[id]?.apply(entry, in: database) }
+    }
+  }
+
+  /// What commits have changed that were worked in.
+  private func step(after entries: [SessionInbox.Entry]) -> ListenStep {
+    var step = ListenStep(newest)
+    step.acknowledged = takeAcknowledged()
+    guard
+      let point = entries.last?.changes.map(\.stamps.point).max(by: { $0.sequence < $1.sequence })
+    else { return step }
+    newest = (ChangeToken(identity: database.engine.identity, point: point), point.time)
+    (step.token, step.time) = (newest.token, Timestamp(unchecked: newest.time))
+    var isThere: [DocumentPath: Bool] = [:]
+    for entry in entries {
+      for change in entry.changes { isThere[change.path] = change.after != nil }
+    }
+    var collector = ChangeCollector()
+    for id in targets.keys { targets[id]?.show(to: &collector, as: id) }
+    step.changes = collector.changes { isThere[$0] ?? true }
+    return step
+  }
+
+  /// Evaluates what is stale, and works in what others lack, up to one commit.
+  private func evaluate() async throws(DatabaseError) -> ListenStep {
+    var (resumed, failed) = ([Int32: ResumedTarget](), [Int32: DatabaseError]())
+    for (id, target) in targets where target.isStale {
+      guard let resumption = target.resumption else { continue }
+      let result = await resumption.find()
+      guard targets[id]?.number == target.number else { continue }
+      resumed[id] = result
+      targets[id]?.resume(with: result)
+    }
+    let moment = try database.readMoment()
+    await database.engine.finishAnnouncing(through: moment.point.sequence)
+    apply(inbox.takeEntries(through: moment.version))
+    for (id, target) in targets where target.isStale {
+      let result = await target.evaluation(at: moment)
+      guard targets[id]?.number == target.number else { continue }
+      switch result {
+      case .success(let result): targets[id]?.set(result, at: moment.version)
+      case .failure(let error): failed[id] = error
+      }
+    }
+    return try await step(at: moment, resumed, failed)
+  }
+
+  private func step(
+    at moment: ReadMoment, _ resumed: [Int32: ResumedTarget], _ failed: [Int32: DatabaseError]
+  ) async throws(DatabaseError) -> ListenStep {
+    newest = (moment.token, moment.time.microsecondsSince1970)
+    var step = ListenStep(newest)
+    step.acknowledged = takeAcknowledged()
+    for (id, error) in failed where targets.removeValue(forKey: id) != nil {
+      step.failed.append((id, error))
+    }
+    if !step.failed.isEmpty { subscribe() }
+    var collector = ChangeCollector()
+    for (id, target) in targets where target.version != nil {
+      if !target.isComplete { step.completed.append(id) }
+      targets[id]?.show(to: &collector, as: id)
+      if case .lost? = resumed[id] { step.reset.append(id) }
+      if case .found(let seen)? = resumed[id] {
+        step.counts[id] = (seen.result.count, targets[id]?.count ?? 0)
+      }
+    }
+    let left = collector.leftPaths
+    let present = left.isEmpty ? [] : try await moment.documents(at: left)
+    let there = Set(present.filter(\.exists).map(\.reference))
+    step.changes = collector.changes { path in
+      there.contains(DocumentReference(database: moment.database, place: .success(path)))
+    }
+    return step
+  }
+}
