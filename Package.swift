@@ -14,6 +14,8 @@ let package = Package(
     .library(name: "OndolTestKit", targets: ["OndolTestKit"]),
     // The web console, to embed; it serves with the trait Console only.
     .library(name: "OndolConsole", targets: ["OndolConsole"]),
+    // Firestore's protocol over a database, to embed; it serves with the trait Server only.
+    .library(name: "OndolServer", targets: ["OndolServer"]),
     // Accounts of an app's people: addresses, passwords, sessions, and who may see what.
     .library(name: "OndolAccounts", targets: ["OndolAccounts"]),
     // Databases on PostgreSQL; whoever uses it needs libpq, and nobody else does.
@@ -29,6 +31,9 @@ let package = Package(
       name: "Console", description: "The web console serves: `ondol console`.",
       enabledTraits: ["Tools"]),
     .trait(
+      name: "Server", description: "The server for Firestore's clients: `ondol serve`.",
+      enabledTraits: ["Tools"]),
+    .trait(
       name: "Postgres", description: "The programs reach databases on PostgreSQL, by libpq.",
       enabledTraits: ["Tools"]),
   ],
@@ -37,6 +42,10 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swhitty/FlyingFox", exact: "0.27.1"),
+    .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
+    .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
+    .package(url: "https://github.com/grpc/grpc-swift-protobuf", from: "2.4.1"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
   ],
   targets: [
     // C only where Swift cannot say it: checksum instructions and missing constants.
@@ -82,6 +91,33 @@ let package = Package(
           name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Console"])),
       ],
       exclude: ["README.md", "Web"]),
+    // Firestore's clients' server: messages, their mapping, and one service for each protocol. Its
+    // files are empty without the trait.
+    .target(
+      name: "OndolServer",
+      dependencies: [
+        "Ondol", "OndolWire", .product(name: "Logging", package: "swift-log"),
+        .product(name: "FlyingFox", package: "FlyingFox", condition: .when(traits: ["Server"])),
+        .product(name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Server"])),
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+        .product(
+          name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
+          condition: .when(traits: ["Server"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+      ]),
+    // Its messages and calls, made by Scripts/protos.
+    .target(
+      name: "OndolWire",
+      dependencies: [
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+        .product(
+          name: "GRPCProtobuf", package: "grpc-swift-protobuf",
+          condition: .when(traits: ["Server"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+      ],
+      exclude: ["Protos"]),
     // Signing up and in. What it takes beside Ondol, scrypt, is swift-crypto's.
     .target(
       name: "OndolAccounts",
@@ -95,8 +131,8 @@ let package = Package(
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "COndolFiles", "Ondol", "OndolConsole", "OndolTerminal", "OndolEngine", "OndolJSON",
-        "OndolPlatform",
+        "COndolFiles", "Ondol", "OndolConsole", "OndolServer", "OndolTerminal", "OndolEngine",
+        "OndolJSON", "OndolPlatform",
         .product(name: "Logging", package: "swift-log"),
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
@@ -132,6 +168,14 @@ let package = Package(
       dependencies: ["OndolEngine", "Ondol", "OndolPlatform", "OndolTestKit"]),
     .testTarget(
       name: "ConsoleTests", dependencies: ["Ondol", "OndolConsole", "OndolEngine", "OndolJSON"]),
+    .testTarget(
+      name: "ServerTests",
+      dependencies: [
+        "Ondol", "OndolServer", "OndolTestKit", "OndolWire",
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+      ]),
     .testTarget(
       name: "AccountsTests",
       dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),
@@ -267,8 +311,8 @@ for target in package.targets where target.type != .system && !cTargets.contains
       .enableExperimentalFeature("Lifetimes"),
       .treatAllWarnings(as: .error),
     ]
-  // The peers' adapters are calls into C from end to end.
-  if target.name != "Peers" {
+  // The peers' adapters are calls into C from end to end, and the wire's messages are generated.
+  if !["Peers", "OndolWire"].contains(target.name) {
     target.swiftSettings?.append(.strictMemorySafety())
   }
 }
