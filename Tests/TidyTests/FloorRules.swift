@@ -25,6 +25,7 @@ struct FloorPlan: Sendable {
       anywhere: [
         "Database", "DocumentReference", "CollectionReference", "DocumentSnapshot", "DatabaseError",
       ]),
+    FloorPlan(module: "OndolServer"),
   ]
 
   static let page = "Docs/Architecture.md"

@@ -1,0 +1,139 @@
+// Calls that write: commits, batches, transactions, and the stream that devices write by.
+
+#if Server
+  import Foundation
+  import GRPCCore
+  import Ondol
+  import OndolWire
+  import SwiftProtobuf
+
+  extension FirestoreService {
+    // MARK: - Transactions
+
+    func beginTransaction(
+      request: WireBeginTransactionRequest, context: ServerContext
+    ) async throws -> WireBeginTransactionResponse {
+      try await answer(request.database) { call in
+        let transaction = try await call.served.begin(
+          request.options, of: call.owner, call.values)
+        return .with { $0.transaction = Data(transaction.id.bytes) }
+      }
+    }
+
+    func commit(
+      request: WireCommitRequest, context: ServerContext
+    ) async throws -> WireCommitResponse {
+      try await answer(request.database) { call in
+        let writes = try call.values.writes(request.writes)
+        let id = TransactionID([UInt8](request.transaction))
+        let commit =
+          request.transaction.isEmpty
+          ? try await call.database.commit(writes)
+          : try await call.served.transactions.commit(id, of: call.owner, writes)
+        return .with {
+          $0.writeResults = commit.answers.map { call.values.wire($0) }
+          $0.commitTime = call.values.wire(commit.time)
+        }
+      }
+    }
+
+    func rollback(
+      request: WireRollbackRequest, context: ServerContext
+    ) async throws -> Google_Protobuf_Empty {
+      try await answer(request.database) { call in
+        try await call.served.transactions.rollBack(
+          TransactionID([UInt8](request.transaction)), of: call.owner)
+        return Google_Protobuf_Empty()
+      }
+    }
+
+    // MARK: - Batches
+
+    /// Each write by itself, in no order; they are to different documents.
+    func batchWrite(
+      request: WireBatchWriteRequest, context: ServerContext
+    ) async throws -> WireBatchWriteResponse {
+      try await answer(request.database) { call in
+        let writes = try call.values.writes(request.writes)
+        guard Set(writes.map(\.path)).count == writes.count else {
+          throw DatabaseError(
+            .invalidArgument, "a batch of separate writes has one write for a document at most")
+        }
+        var results = Array(
+          repeating: Result<ClientCommit, DatabaseError>?.none, count: writes.count)
+        await withTaskGroup(of: (Int, Result<ClientCommit, DatabaseError>).self) { group in
+          for (place, write) in writes.enumerated() {
+            group.addTask {
+              do throws(DatabaseError) {
+                return (place, .success(try await call.database.commit([write])))
+              } catch {
+                return (place, .failure(error))
+              }
+            }
+          }
+          for await (place, result) in group { results[place] = result }
+        }
+        return .with { response in
+          for result in results {
+            switch result {
+            case .success(let commit)?:
+              response.writeResults += commit.answers.map { call.values.wire($0) }
+              response.status.append(WireStatus())
+            case .failure(let error)?:
+              response.writeResults.append(WireWriteResult())
+              response.status.append(ErrorMapping.status(error, in: call.name))
+            case nil: break
+            }
+          }
+        }
+      }
+    }
+
+    // MARK: - The stream that devices write by
+
+    func write(
+      request: RPCAsyncSequence<WireWriteRequest, any Error>,
+      response: RPCWriter<WireWriteResponse>,
+      context: ServerContext
+    ) async throws {
+      try await drain.run { [self] in
+        var open: (call: Call, stream: OpenWriteStream)?
+        for try await message in request {
+          if let (call, stream) = open {
+            try await Self.mapErrors(in: call.name) {
+              let writes = try call.values.writes(message.writes)
+              let commit = try await stream.commit(writes, in: call.database)
+              try await response.write(
+                .with {
+                  $0.streamToken = Data(stream.token)
+                  $0.writeResults = commit.answers.map { call.values.wire($0) }
+                  $0.commitTime = call.values.wire(commit.time)
+                })
+            }
+          } else {
+            let call = try await call(message.database)
+            open = (call, try await begin(message, call, response))
+          }
+        }
+      }
+    }
+
+    /// Answers the message that a stream of writes begins with.
+    private func begin(
+      _ message: WireWriteRequest, _ call: Call, _ response: RPCWriter<WireWriteResponse>
+    ) async throws -> OpenWriteStream {
+      try await Self.mapErrors(in: call.name) {
+        guard message.writes.isEmpty else {
+          throw DatabaseError(.invalidArgument, "a stream of writes begins without any")
+        }
+        let stream = try writeStreams.open(token: [UInt8](message.streamToken))
+        try await response.write(
+          .with {
+            $0.streamID = stream.id
+            $0.streamToken = Data(stream.token)
+          })
+        return stream
+      }
+    }
+  }
+#endif

@@ -1,0 +1,245 @@
+// The stream that clients listen by. One task reads what the client adds and removes; another one
+// takes steps from the session and sends them. A step is one consistent state of all targets, and
+// ends with the message by which clients know that. A client that does not read holds up its own
+// sender only: the session then works several commits into one step.
+
+#if Server
+  import Foundation
+  import GRPCCore
+  import Ondol
+  import OndolWire
+  import SwiftProtobuf
+
+  extension FirestoreService {
+    func listen(
+      request: RPCAsyncSequence<WireListenRequest, any Error>,
+      response: RPCWriter<WireListenResponse>,
+      context: ServerContext
+    ) async throws {
+      try await drain.run { [self] in
+        let (begun, begin) = AsyncStream.makeStream(of: ListenTargets.self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          defer { group.cancelAll() }
+          group.addTask {
+            for await targets in begun { try await targets.send(to: response) }
+          }
+          group.addTask {
+            var targets: ListenTargets?
+            for try await message in request {
+              if targets == nil {
+                let new = ListenTargets(try await call(message.database))
+                targets = new
+                begin.yield(new)
+              }
+              try await targets?.take(message)
+            }
+          }
+          // The client has closed its side, or the stream cannot go on.
+          try await group.next()
+        }
+      }
+    }
+  }
+
+  /// The targets of a stream, as the client states them.
+  actor ListenTargets {
+    private struct Target: Sendable {
+      let endsWhenComplete: Bool
+      let expectedCount: Int?
+      let mask: FieldMask?
+    }
+
+    /// Targets that one stream may have.
+    private static let most = 1_000
+
+    private let session: ListeningSession
+    private let call: FirestoreService.Call
+    private var targets: [Int32: Target] = [:]
+
+    init(_ call: FirestoreService.Call) {
+      session = ListeningSession(call.database)
+      self.call = call
+    }
+
+    /// Sends what happens to the targets, until the task is cancelled.
+    nonisolated func send(to response: RPCWriter<WireListenResponse>) async throws {
+      try await FirestoreService.mapErrors(in: call.name) {
+        let sender = ListenSender(self, call.values, response)
+        while let step = try await session.next() { try await sender.send(step) }
+        try Task.checkCancellation()
+        throw DatabaseError(.unavailable, "the database was closed")
+      }
+    }
+
+    /// Adds or removes what a request says.
+    ///
+    /// Throws `.invalidArgument` for a target that cannot be, and `.resourceExhausted` for too
+    /// many.
+    func take(_ request: WireListenRequest) async throws {
+      switch request.targetChange {
+      case .addTarget(let target):
+        try await FirestoreService.mapErrors(in: call.name) { try await add(target) }
+      case .removeTarget(let id):
+        targets[id] = nil
+        await session.remove(id)
+      case nil: return
+      }
+    }
+
+    private func add(_ wire: WireTarget) async throws {
+      guard targets.count < Self.most else {
+        throw DatabaseError(
+          .resourceExhausted, "a stream listens to \(Self.most) targets at most; open another one")
+      }
+      let (listened, mask) = try listened(wire)
+      targets[wire.targetID] = Target(
+        endsWhenComplete: wire.once,
+        expectedCount: wire.hasExpectedCount ? Int(wire.expectedCount.value) : nil, mask: mask)
+      try await session.add(wire.targetID, listened, from: start(of: wire))
+    }
+
+    private func listened(
+      _ wire: WireTarget
+    ) throws(DatabaseError) -> (ListenedTarget, FieldMask?) {
+      switch wire.targetType {
+      case .query(let target):
+        let (_, parent) = try DatabaseName.parent(target.parent)
+        let mapping = QueryMapping(values: call.values, database: call.database, parent: parent)
+        let mapped = try mapping.query(target.structuredQuery)
+        guard !mapped.isOfAllCollections else {
+          throw DatabaseError(.unimplemented, "a listener is to one collection, or to a group")
+        }
+        return (.query(mapped.query), mapped.mask)
+      case .documents(let target):
+        var paths: [DocumentPath] = []
+        for name in target.documents { paths.append(try call.name.path(of: name)) }
+        return (.documents(paths), nil)
+      case nil: throw DatabaseError(.invalidArgument, "a target is neither query nor documents")
+      }
+    }
+
+    private func start(of wire: WireTarget) -> ListeningStart {
+      switch wire.resumeType {
+      case .resumeToken(let token):
+        ChangeToken(String(decoding: token, as: UTF8.self)).map { .result(asOf: $0) } ?? .something
+      case .readTime: .something
+      case nil: .nothing
+      }
+    }
+
+    func mask(of id: Int32) -> FieldMask? { targets[id]?.mask }
+
+    func expectedCount(of id: Int32) -> Int? { targets[id]?.expectedCount }
+
+    /// Ends targets that were wanted once only; which of these they are.
+    func end(complete ids: [Int32]) async {
+      for id in ids where targets[id]?.endsWhenComplete == true {
+        targets[id] = nil
+        await session.remove(id)
+      }
+    }
+  }
+
+  /// Sends steps to one client.
+  struct ListenSender {
+    private let targets: ListenTargets
+    private let values: ValueMapping
+    private let response: RPCWriter<WireListenResponse>
+
+    init(
+      _ targets: ListenTargets, _ values: ValueMapping, _ response: RPCWriter<WireListenResponse>
+    ) {
+      self.targets = targets
+      self.values = values
+      self.response = response
+    }
+
+    func send(_ step: ListenStep) async throws {
+      let (time, token) = (values.wire(step.time), Data(step.token.description.utf8))
+      var messages: [WireListenResponse] = []
+      for (id, isAdded) in step.acknowledged {
+        messages.append(change(isAdded ? .add : .remove, [id]))
+      }
+      for (id, error) in step.failed {
+        var message = change(.remove, [id])
+        message.targetChange.cause = ErrorMapping.status(error, in: values.database)
+        messages.append(message)
+      }
+      if !step.reset.isEmpty { messages.append(change(.reset, step.reset)) }
+      try await response.write(contentsOf: messages)
+      try await send(step.changes, at: step.time)
+      messages = []
+      for (id, counts) in step.counts {
+        guard let expected = await targets.expectedCount(of: id), expected != counts.seen else {
+          continue
+        }
+        messages.append(
+          .with {
+            $0.filter.targetID = id
+            $0.filter.count = Int32(clamping: counts.now)
+          })
+      }
+      if !step.completed.isEmpty {
+        var message = change(.current, step.completed)
+        message.targetChange.readTime = time
+        message.targetChange.resumeToken = token
+        messages.append(message)
+      }
+      if step.changes.isEmpty, step.completed.isEmpty, step.reset.isEmpty {
+        return try await response.write(contentsOf: messages)
+      }
+      // Without targets: all of them are as of this moment.
+      var message = change(.noChange, [])
+      message.targetChange.readTime = time
+      message.targetChange.resumeToken = token
+      messages.append(message)
+      try await response.write(contentsOf: messages)
+      await targets.end(complete: step.completed)
+    }
+
+    /// Messages that are written together.
+    private static let groupCount = 64
+
+    private func send(_ changes: [ListenStep.Change], at time: Timestamp) async throws {
+      var group: [WireListenResponse] = []
+      for change in changes {
+        group.append(await message(change, at: time))
+        guard group.count == Self.groupCount else { continue }
+        try await response.write(contentsOf: group)
+        group = []
+      }
+      if !group.isEmpty { try await response.write(contentsOf: group) }
+    }
+
+    private func message(
+      _ change: ListenStep.Change, at time: Timestamp
+    ) async -> WireListenResponse {
+      var message = WireListenResponse()
+      let name = "\(values.database.documents)/\(change.document.reference.path)"
+      if let first = change.targets.first {
+        message.documentChange.document = values.wire(
+          change.document, mask: await targets.mask(of: first))
+        message.documentChange.targetIds = change.targets
+        message.documentChange.removedTargetIds = change.left
+      } else if change.exists {
+        message.documentRemove.document = name
+        message.documentRemove.removedTargetIds = change.left
+        message.documentRemove.readTime = values.wire(time)
+      } else {
+        message.documentDelete.document = name
+        message.documentDelete.removedTargetIds = change.left
+        message.documentDelete.readTime = values.wire(time)
+      }
+      return message
+    }
+
+    private func change(
+      _ type: WireTargetChange.TargetChangeType, _ ids: [Int32]
+    ) -> WireListenResponse {
+      .with {
+        $0.targetChange.targetChangeType = type
+        $0.targetChange.targetIds = ids
+      }
+    }
+  }
+#endif

@@ -1,0 +1,64 @@
+// How streams learn that the server is going: calls end by themselves, and streams have to be told.
+
+#if Server
+  import GRPCCore
+  import Ondol
+  import Synchronization
+
+  /// Whether the server takes no more work.
+  final class Drain: Sendable {
+    private struct State: Sendable {
+      var hasBegun = false
+      var next = 0
+      var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    var hasBegun: Bool { state.withLock(\.hasBegun) }
+
+    /// Tells all who wait.
+    func begin() {
+      let waiting = state.withLock { state in
+        state.hasBegun = true
+        defer { state.waiting = [:] }
+        return state.waiting.values
+      }
+      for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns once the server is going, or the task is cancelled.
+    func wait() async {
+      let number = state.withLock { state in
+        state.next += 1
+        return state.next
+      }
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let isOver = state.withLock { state in
+            guard !state.hasBegun, !Task.isCancelled else { return true }
+            state.waiting[number] = continuation
+            return false
+          }
+          if isOver { continuation.resume() }
+        }
+      } onCancel: {
+        state.withLock { $0.waiting.removeValue(forKey: number) }?.resume()
+      }
+    }
+
+    /// Runs the body of a stream, which ends with `.unavailable` when the server goes.
+    func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await body() }
+        group.addTask { [self] in
+          await wait()
+          try Task.checkCancellation()
+          throw RPCError(code: .unavailable, message: "the server is shutting down")
+        }
+        defer { group.cancelAll() }
+        try await group.next()
+      }
+    }
+  }
+#endif

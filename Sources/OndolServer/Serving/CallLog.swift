@@ -1,0 +1,90 @@
+// One line in the log for each call, and its part in the metrics. Around all services.
+
+#if Server
+  import GRPCCore
+  import Logging
+  import Ondol
+
+  /// Watches calls from their beginning to the end of their answer.
+  struct CallLog: ServerInterceptor {
+    let logger: Logger
+    let metrics: CallMetrics
+
+    func intercept<Input: Sendable, Output: Sendable>(
+      request: StreamingServerRequest<Input>, context: ServerContext,
+      next:
+        @concurrent @Sendable (StreamingServerRequest<Input>, ServerContext) async throws ->
+        StreamingServerResponse<Output>
+    ) async throws -> StreamingServerResponse<Output> {
+      let call = WatchedCall(context, request.metadata, logger, metrics)
+      do {
+        var response = try await next(request, context)
+        switch response.accepted {
+        case .success(var contents):
+          let producer = contents.producer
+          contents.producer = { writer in
+            do {
+              let metadata = try await producer(writer)
+              call.end(nil)
+              return metadata
+            } catch {
+              call.end(error)
+              throw error
+            }
+          }
+          response.accepted = .success(contents)
+        case .failure(let error): call.end(error)
+        }
+        return response
+      } catch {
+        call.end(error)
+        throw error
+      }
+    }
+  }
+
+  /// A call under way.
+  private struct WatchedCall: Sendable {
+    private let method: String
+    private let peer: String
+    private let database: String
+    private let start = ContinuousClock.now
+    private let logger: Logger
+    private let metrics: CallMetrics
+
+    init(
+      _ context: ServerContext, _ metadata: Metadata, _ logger: Logger, _ metrics: CallMetrics
+    ) {
+      method = context.descriptor.method
+      peer = context.remotePeer
+      // Clients say what a call is about beside its message, so that what routes it need not read
+      // that.
+      database = metadata[stringValues: "google-cloud-resource-prefix"].first { _ in true } ?? ""
+      self.logger = logger
+      self.metrics = metrics
+      metrics.begin(method)
+    }
+
+    func end(_ error: (any Error)?) {
+      let duration = ContinuousClock.now - start
+      let status = error.map { Self.status(of: $0) } ?? "OK"
+      metrics.end(method, status: status, after: duration)
+      let isOurs = error != nil && ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status)
+      logger.log(
+        level: isOurs ? .error : .info, "\(method) \(status)",
+        metadata: [
+          "database": "\(database)", "peer": "\(peer)",
+          "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
+          "error": error.map { "\(($0 as? RPCError)?.message ?? "\($0)")" } ?? "",
+        ])
+    }
+
+    private static func status(of error: any Error) -> String {
+      switch error {
+      case let error as RPCError: "\(error.code)".uppercased()
+      case is CancellationError: "CANCELLED"
+      default: "UNKNOWN"
+      }
+    }
+  }
+#endif

@@ -1,0 +1,86 @@
+// What the server counts of its calls, and how Prometheus reads it.
+
+#if Server
+  import SwiftProtobuf
+  import Synchronization
+
+  /// Counts calls by their method and how they ended.
+  final class CallMetrics: Sendable {
+    /// Seconds up to which calls are counted together.
+    private static let bounds = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10]
+
+    private struct Method: Sendable {
+      var statuses: [String: Int] = [:]
+      /// Calls by the first of the bounds that they kept, and those that kept none.
+      var buckets = Array(repeating: 0, count: bounds.count + 1)
+      var seconds = 0.0
+      var open = 0
+    }
+
+    private let methods = Mutex<[String: Method]>([:])
+
+    /// A call begins.
+    func begin(_ method: String) {
+      methods.withLock { $0[method, default: Method()].open += 1 }
+    }
+
+    /// A call ended.
+    func end(_ method: String, status: String, after duration: Duration) {
+      let seconds = duration / .seconds(1)
+      let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
+      methods.withLock { methods in
+        methods[method, default: Method()].open -= 1
+        methods[method]?.statuses[status, default: 0] += 1
+        methods[method]?.buckets[bucket] += 1
+        methods[method]?.seconds += seconds
+      }
+    }
+
+    /// Calls that are under way.
+    var open: Int { methods.withLock { $0.values.reduce(0) { $0 + $1.open } } }
+
+    /// All of it in Prometheus's text form.
+    ///
+    /// - Parameter gauges: other numbers, by name.
+    func text(_ gauges: [(name: String, help: String, value: Int)]) -> String {
+      let methods = methods.withLock { $0 }.sorted { $0.key < $1.key }
+      var lines = [
+        "# HELP ondol_calls_total Calls that ended.", "# TYPE ondol_calls_total counter",
+      ]
+      for (name, method) in methods {
+        for (status, count) in method.statuses.sorted(by: { $0.key < $1.key }) {
+          lines.append("ondol_calls_total{method=\"\(name)\",status=\"\(status)\"} \(count)")
+        }
+      }
+      lines += ["# HELP ondol_calls_open Calls under way.", "# TYPE ondol_calls_open gauge"]
+      for (name, method) in methods {
+        lines.append("ondol_calls_open{method=\"\(name)\"} \(method.open)")
+      }
+      lines += [
+        "# HELP ondol_call_seconds How long calls took.", "# TYPE ondol_call_seconds histogram",
+      ]
+      for (name, method) in methods { lines += Self.histogram(name, method) }
+      for gauge in gauges {
+        lines += [
+          "# HELP \(gauge.name) \(gauge.help)", "# TYPE \(gauge.name) gauge",
+          "\(gauge.name) \(gauge.value)",
+        ]
+      }
+      return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func histogram(_ name: String, _ method: Method) -> [String] {
+      var (lines, sum) = ([String](), 0)
+      for (bound, count) in zip(bounds, method.buckets) {
+        sum += count
+        lines.append("ondol_call_seconds_bucket{method=\"\(name)\",le=\"\(bound)\"} \(sum)")
+      }
+      let all = method.buckets.reduce(0, +)
+      return lines + [
+        "ondol_call_seconds_bucket{method=\"\(name)\",le=\"+Inf\"} \(all)",
+        "ondol_call_seconds_sum{method=\"\(name)\"} \(method.seconds)",
+        "ondol_call_seconds_count{method=\"\(name)\"} \(all)",
+      ]
+    }
+  }
+#endif
