@@ -60,7 +60,7 @@ struct Main: AsyncParsableCommand {
           RecoverCommand.self, RepairCommand.self, CompactCommand.self, EncryptCommand.self,
           DecryptCommand.self, RekeyCommand.self,
         ]),
-      CommandGroup(name: "Serve", subcommands: [ServerCommand.self]),
+      CommandGroup(name: "Serve", subcommands: [ServeCommand.self, ServerCommand.self]),
       CommandGroup(name: "Start", subcommands: [NewCommand.self]),
       CommandGroup(
         name: "Look into the files",

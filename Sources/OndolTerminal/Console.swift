@@ -42,15 +42,17 @@ package func counted(_ number: Int, _ noun: String, _ many: String? = nil) -> St
   number == 1 ? "1 \(noun)" : "\(number) \(many ?? noun + "s")"
 }
 
-/// Calls a function at each SIGINT for as long as it lives.
+/// Calls a function at each SIGINT, or at each of another signal, for as long as it lives.
 package final class Interrupt {
   private let count = Guarded(0)
   private let source: any DispatchSourceSignal
 
-  /// - Parameter handler: gets the number of the interrupt, from 1; runs on a thread of its own.
-  package init(_ handler: @escaping @Sendable (Int) -> Void) {
-    signal(SIGINT, SIG_IGN)
-    source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+  /// - Parameters:
+  ///   - number: which signal.
+  ///   - handler: gets the number of the interrupt, from 1; runs on a thread of its own.
+  package init(of number: Int32 = SIGINT, _ handler: @escaping @Sendable (Int) -> Void) {
+    signal(number, SIG_IGN)
+    source = DispatchSource.makeSignalSource(signal: number, queue: .global())
     source.setEventHandler { [count] in
       let number = count.withLock { count in
         count += 1

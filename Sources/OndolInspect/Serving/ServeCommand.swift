@@ -1,0 +1,142 @@
+// `ondol serve`: a database for Firestore's own clients. What it listens on is printed when it is
+// ready, as lines that a shell reads and a person pastes.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolServer
+import OndolTerminal
+
+struct ServeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Serves the database to Firestore's own clients.",
+    discussion: """
+      Prints a line to paste into a shell, for instance
+        export FIRESTORE_EMULATOR_HOST=127.0.0.1:8080
+      and serves until it is interrupted. Google's clients that have this in their environment use \
+      the database as they use Firestore. It listens on this machine alone, because everyone who \
+      reaches it may read and write.
+      """)
+
+  @OptionGroup var database: DatabaseArgument
+
+  @Flag(
+    help: "The place is a folder of databases, by project and id; they are made when first used.")
+  var many = false
+
+  @Option(help: "The port for Firestore's clients; a free port for 0.")
+  var portFirestore = 8080
+
+  @Option(help: "The port for Prometheus, which reads /metrics; a free port for 0.")
+  var portMetrics: Int?
+
+  @Option(help: "Seconds that calls get to finish when it is interrupted.")
+  var grace = 10.0
+
+  @OptionGroup var globals: GlobalOptions
+
+  func validate() throws {
+    for port in [portFirestore, portMetrics ?? 0] where UInt16(exactly: port) == nil {
+      throw ValidationError("ports are from 0 to 65535")
+    }
+    guard grace >= 0, grace <= 86_400 else {
+      throw ValidationError("--grace is from 0 to 86400 seconds")
+    }
+  }
+
+  #if Server
+    func run() async throws {
+      try await Interruption.whileWriting {
+        do {
+          many ? try await serveMany() : try await serveOne()
+        } catch let error as DatabaseError {
+          throw CommandFailure(error)
+        }
+      }
+    }
+
+    private func serveOne() async throws {
+      let opened = try await open()
+      do {
+        try await serve(SingleDatabase(ServedDatabase(opened)))
+      } catch {
+        try? await Self.finish { try await opened.close() }
+        throw error
+      }
+      try await Self.finish { try await opened.close() }
+    }
+
+    private func serveMany() async throws {
+      guard !database.isOnServer else {
+        throw CommandFailure(
+          .usage, "--many takes a folder; a server has each database by its name")
+      }
+      let options = try Self.options
+      let folder = DatabaseFolder(at: database.place) { (path) throws(DatabaseError) in
+        try await Database.open(at: path, options: options)
+      }
+      do {
+        try await serve(folder)
+      } catch {
+        try? await Self.finish { try await folder.close() }
+        throw error
+      }
+      try await Self.finish { try await folder.close() }
+    }
+
+    private func open() async throws -> Database {
+      var options = try Self.options
+      guard let store = try ServerAddress.store(database.place, creates: true) else {
+        return try await Database.open(at: database.place, options: options)
+      }
+      options.encryption = nil
+      return try await Database.open(on: store, options: options)
+    }
+
+    /// Changes are kept, so that clients that come back are told the difference.
+    private static var options: Database.Options {
+      get throws(CommandFailure) {
+        var options = Database.Options(encryption: try DatabaseKey.current())
+        options.changeRetention = Database.ChangeRetention()
+        return options
+      }
+    }
+
+    private func serve(_ directory: any DatabaseDirectory) async throws {
+      var options = Server.Options()
+      options.firestorePort = portFirestore
+      options.metricsPort = portMetrics
+      options.grace = .seconds(grace)
+      let server = Server(directory, options: options)
+      // Who runs services stops them so.
+      let termination = Interrupt(of: SIGTERM) { _ in server.shutDown() }
+      defer { termination.end() }
+      // The server ends by itself, so that calls under way finish.
+      let running = Task {
+        try await server.run { addresses in
+          var lines = "export FIRESTORE_EMULATOR_HOST=\(addresses.firestore)\n"
+          if let metrics = addresses.metrics { lines += "# metrics: http://\(metrics)/metrics\n" }
+          try? Output.write(Data(lines.utf8))
+        }
+      }
+      try await withTaskCancellationHandler {
+        try await running.value
+      } onCancel: {
+        server.shutDown()
+      }
+    }
+
+    /// Does what is to be done although the command was interrupted.
+    private static func finish(
+      _ body: @escaping @Sendable () async throws -> Void
+    ) async throws {
+      try await Task { try await body() }.value
+    }
+  #else
+    func run() async throws {
+      throw CommandFailure(
+        .failed, "this build of ondol does not serve; build it with --traits Server")
+    }
+  #endif
+}
