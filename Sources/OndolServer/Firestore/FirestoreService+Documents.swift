@@ -121,7 +121,7 @@
     func listDocuments(
       request: WireListDocumentsRequest, context: ServerContext
     ) async throws -> WireListDocumentsResponse {
-      try await answer(request.parent) { call in
+      try await answerWhileWaitedFor(request.parent) { call in
         let (_, parent) = try DatabaseName.parent(request.parent)
         let collection = try parent.collection(request.collectionID)
         let mask = request.hasMask ? try FieldMask(request.mask) : nil
@@ -192,7 +192,7 @@
     func listCollectionIds(
       request: WireListCollectionIdsRequest, context: ServerContext
     ) async throws -> WireListCollectionIdsResponse {
-      try await answer(request.parent) { call in
+      try await answerWhileWaitedFor(request.parent) { call in
         let (_, parent) = try DatabaseName.parent(request.parent)
         let size = try Self.pageSize(request.pageSize)
         let reading = try await call.reading(request.consistency(call.values))

@@ -27,7 +27,7 @@
             var targets: ListenTargets?
             for try await message in request {
               if targets == nil {
-                let new = ListenTargets(try await call(message.database))
+                let new = ListenTargets(try await call(message.database), metrics)
                 targets = new
                 begin.yield(new)
               }
@@ -54,11 +54,19 @@
 
     private let session: ListeningSession
     private let call: FirestoreService.Call
-    private var targets: [Int32: Target] = [:]
+    private let metrics: CallMetrics
+    private var targets: [Int32: Target] = [:] {
+      didSet { metrics.countTargets(targets.count - oldValue.count) }
+    }
 
-    init(_ call: FirestoreService.Call) {
+    init(_ call: FirestoreService.Call, _ metrics: CallMetrics) {
       session = ListeningSession(call.database)
       self.call = call
+      self.metrics = metrics
+    }
+
+    isolated deinit {
+      metrics.countTargets(-targets.count)
     }
 
     /// Sends what happens to the targets, until the task is cancelled.

@@ -15,7 +15,7 @@
       request: WireRunQueryRequest, response: RPCWriter<WireRunQueryResponse>,
       context: ServerContext
     ) async throws {
-      try await answer(request.parent) { call in
+      try await answerWhileWaitedFor(request.parent) { call in
         let mapped = try Self.query(request.structuredQuery, request.parent, call)
         let explains = request.hasExplainOptions
         guard !explains || request.explainOptions.analyze else {
@@ -79,7 +79,7 @@
       request: WireRunAggregationQueryRequest,
       response: RPCWriter<WireRunAggregationQueryResponse>, context: ServerContext
     ) async throws {
-      try await answer(request.parent) { call in
+      try await answerWhileWaitedFor(request.parent) { call in
         let wire = request.structuredAggregationQuery
         let mapped = try Self.query(wire.structuredQuery, request.parent, call)
         try Self.refuseAllCollections(mapped)
@@ -185,7 +185,7 @@
     func partitionQuery(
       request: WirePartitionQueryRequest, context: ServerContext
     ) async throws -> WirePartitionQueryResponse {
-      try await answer(request.parent) { call in
+      try await answerWhileWaitedFor(request.parent) { call in
         let mapped = try Self.query(request.structuredQuery, request.parent, call)
         try Self.refuseAllCollections(mapped)
         guard request.partitionCount > 0 else {

@@ -13,6 +13,7 @@
   struct FirestoreService: WireFirestore.SimpleServiceProtocol {
     let directory: any DatabaseDirectory
     let drain: Drain
+    let metrics: CallMetrics
     let writeStreams = WriteStreams()
 
     /// A call's database, and how its values are mapped.
@@ -45,6 +46,23 @@
         let (named, _) = try DatabaseName.split(name)
         let served = try await directory.database(project: named.project, id: named.id)
         return Call(name: named, served: served, owner: Self.owner)
+      }
+    }
+
+    /// As `answer`, for what may read for long: it ends when the client does not wait any more. gRPC
+    /// says that beside the task. What ends because the server shuts down has its time to finish.
+    func answerWhileWaitedFor<R: Sendable>(
+      _ name: String, _ body: @escaping @Sendable (Call) async throws -> R
+    ) async throws -> R {
+      let task = Task { try await answer(name, body) }
+      return try await withRPCCancellationHandler {
+        try await withTaskCancellationHandler {
+          try await task.value
+        } onCancel: {
+          task.cancel()
+        }
+      } onCancelRPC: {
+        if !drain.hasBegun { task.cancel() }
       }
     }
 

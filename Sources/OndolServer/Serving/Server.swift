@@ -144,7 +144,7 @@
       ]
       .map(\.fullyQualifiedService)
       return [
-        FirestoreService(directory: directory, drain: drain),
+        FirestoreService(directory: directory, drain: drain, metrics: metrics),
         HealthService(drain: drain, services: Set(names)), ReflectionService(services: names),
       ]
     }
@@ -156,7 +156,7 @@
       await server.appendRoute("GET /metrics") { [metrics] _ in
         HTTPResponse(
           statusCode: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
-          body: Data(metrics.text([]).utf8))
+          body: Data(metrics.text.utf8))
       }
       return server
     }

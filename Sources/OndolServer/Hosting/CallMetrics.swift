@@ -18,6 +18,7 @@
     }
 
     private let methods = Mutex<[String: Method]>([:])
+    private let targets = Atomic(0)
 
     /// A call begins.
     func begin(_ method: String) {
@@ -36,13 +37,13 @@
       }
     }
 
-    /// Calls that are under way.
-    var open: Int { methods.withLock { $0.values.reduce(0) { $0 + $1.open } } }
+    /// So many targets are listened to more, or fewer.
+    func countTargets(_ change: Int) {
+      targets.add(change, ordering: .relaxed)
+    }
 
     /// All of it in Prometheus's text form.
-    ///
-    /// - Parameter gauges: other numbers, by name.
-    func text(_ gauges: [(name: String, help: String, value: Int)]) -> String {
+    var text: String {
       let methods = methods.withLock { $0 }.sorted { $0.key < $1.key }
       var lines = [
         "# HELP ondol_calls_total Calls that ended.", "# TYPE ondol_calls_total counter",
@@ -60,12 +61,11 @@
         "# HELP ondol_call_seconds How long calls took.", "# TYPE ondol_call_seconds histogram",
       ]
       for (name, method) in methods { lines += Self.histogram(name, method) }
-      for gauge in gauges {
-        lines += [
-          "# HELP \(gauge.name) \(gauge.help)", "# TYPE \(gauge.name) gauge",
-          "\(gauge.name) \(gauge.value)",
-        ]
-      }
+      lines += [
+        "# HELP ondol_listen_targets Queries and documents listened to.",
+        "# TYPE ondol_listen_targets gauge",
+        "ondol_listen_targets \(targets.load(ordering: .relaxed))",
+      ]
       return lines.joined(separator: "\n") + "\n"
     }
 
