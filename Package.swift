@@ -274,6 +274,22 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "Peers", "Ondol",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/SearchBenchmarks", swiftSettings: defines.map { .define($0) }),
+    // Built with the trait Server.
+    .executableTarget(
+      name: "ServeBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Ondol", "OndolServer", "OndolWire", argumentParser,
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+        .product(
+          name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
+          condition: .when(traits: ["Server"])),
+        .product(
+          name: "GRPCProtobuf", package: "grpc-swift-protobuf",
+          condition: .when(traits: ["Server"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+      ], path: "Benchmarks/ServeBenchmarks"),
     .executableTarget(
       name: "TreeBenchmarks",
       dependencies: ["BenchmarkKit", "Ondol", argumentParser], path: "Benchmarks/TreeBenchmarks"),

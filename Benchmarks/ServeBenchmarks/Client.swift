@@ -1,0 +1,54 @@
+// A client in Swift: calls by their descriptors, so that nothing of a client need be generated.
+
+#if Server
+  import GRPCCore
+  import GRPCNIOTransportHTTP2Posix
+  import GRPCProtobuf
+  import OndolWire
+  import SwiftProtobuf
+
+  /// Calls a server on this machine.
+  struct Client: Sendable {
+    typealias Transport = HTTP2ClientTransport.Posix
+
+    let calls: GRPCClient<Transport>
+
+    /// Runs `body` with a client of the server on a port.
+    static func with<Result: Sendable>(
+      port: Int, _ body: @escaping @Sendable (Client) async throws -> Result
+    ) async throws -> Result {
+      let transport = try Transport(
+        target: .ipv4(address: "127.0.0.1", port: port), transportSecurity: .plaintext)
+      return try await withGRPCClient(transport: transport) { calls in
+        try await body(Client(calls: calls))
+      }
+    }
+
+    func call<Input: Message, Output: Message>(
+      _ method: MethodDescriptor, _ request: Input, as output: Output.Type = Output.self
+    ) async throws -> Output {
+      try await calls.unary(
+        request: ClientRequest(message: request), descriptor: method,
+        serializer: ProtobufSerializer<Input>(), deserializer: ProtobufDeserializer<Output>(),
+        options: .defaults
+      ) { response in try response.message }
+    }
+
+    /// Opens a stream, sends one message, and hands over what comes until `body` is false.
+    func stream<Input: Message, Output: Message>(
+      _ method: MethodDescriptor, _ request: Input,
+      _ body: @escaping @Sendable (Output) async -> Bool
+    ) async throws {
+      try await calls.bidirectionalStreaming(
+        request: StreamingClientRequest { writer in
+          try await writer.write(request)
+          // The client's side stays open for as long as the stream does.
+          try? await Task.sleep(for: .seconds(86_400))
+        }, descriptor: method, serializer: ProtobufSerializer<Input>(),
+        deserializer: ProtobufDeserializer<Output>(), options: .defaults
+      ) { response in
+        for try await message in response.messages where !(await body(message)) { return }
+      }
+    }
+  }
+#endif

@@ -1,0 +1,38 @@
+// Empty calls of the same stack: what gRPC itself takes, beside which the server's calls are
+// measured. The messages are those of the calls they are compared with.
+
+#if Server
+  import GRPCCore
+  import GRPCProtobuf
+  import OndolWire
+
+  /// Answers every call with one document, and keeps streams open without a word.
+  struct EchoService: RegistrableRPCService {
+    static let echo = MethodDescriptor(
+      service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Echo", type: .unary)
+    static let hold = MethodDescriptor(
+      service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Hold",
+      type: .bidirectionalStreaming)
+
+    let document: WireDocument
+
+    func registerMethods<Transport: ServerTransport>(with router: inout RPCRouter<Transport>) {
+      router.registerHandler(
+        forMethod: Self.echo, deserializer: ProtobufDeserializer<WireGetDocumentRequest>(),
+        serializer: ProtobufSerializer<WireDocument>()
+      ) { request, _ in
+        _ = try await ServerRequest(stream: request)
+        return StreamingServerResponse(single: ServerResponse(message: document))
+      }
+      router.registerHandler(
+        forMethod: Self.hold, deserializer: ProtobufDeserializer<WireListenRequest>(),
+        serializer: ProtobufSerializer<WireListenResponse>()
+      ) { request, _ in
+        StreamingServerResponse { writer in
+          for try await _ in request.messages { try await writer.write(WireListenResponse()) }
+          return [:]
+        }
+      }
+    }
+  }
+#endif

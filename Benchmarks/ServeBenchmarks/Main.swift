@@ -1,0 +1,387 @@
+// The serve suite: what a call of Firestore's protocol costs beside an empty call of the same gRPC
+// stack, how soon a write reaches a stream beside many others, and what a stream takes. Server and
+// client are in one process. What is compared is measured in turns, a little of each at a time; the
+// medians of all turns are shown. `Scripts/bench --suite serve` builds it.
+
+#if Server
+  import ArgumentParser
+  import BenchmarkKit
+  import Foundation
+  import GRPCCore
+  import GRPCNIOTransportHTTP2Posix
+  import Logging
+  import Ondol
+  import OndolServer
+  import OndolWire
+  import Synchronization
+
+  @main
+  struct ServeBenchmarks: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "bench --suite serve", abstract: "Times the server for Firestore's clients.")
+
+    @OptionGroup var options: SuiteOptions
+
+    /// What the child process is to do.
+    struct Plan: Codable {
+      /// Of each measurement.
+      var turns: Int
+      var streams: Int
+      var documents: Int
+    }
+
+    func run() async throws {
+      if let task = try options.childTask(of: Plan.self) {
+        var result = SuiteResult(engine: task.engine)
+        try await Trial(task.plan, in: task.directory).run(&result)
+        return try options.tell(result)
+      }
+      var report = SuiteReport(
+        "serve", try options.workloads() ?? Workload.allCases, runs: options.runCount,
+        documents: { _ in 1_000 }, valueSize: { _ in 400 })
+      let plan = Plan(
+        turns: options.passes ?? (options.quick ? 10 : 40), streams: options.quick ? 1_000 : 10_000,
+        documents: options.documentCount(usually: 1_000_000, quick: 100_000))
+      options.takeTurns(["Ondol"], plan, into: &report)
+      try options.tell(report)
+    }
+  }
+
+  /// What is measured.
+  enum Workload: String, SuiteWorkload {
+    case echo = "empty call"
+    case get = "get"
+    case getByEcho = "get by empty call"
+    case embeddedCommit = "commit, embedded"
+    case commit = "commit"
+    case commitByEmbedded = "commit less empty call by embedded"
+    case echoes = "empty calls, 64 clients"
+    case gets = "gets, 64 clients"
+    case echoesByGets = "64 clients: empty calls by gets"
+    case delivery = "delivery beside streams, p95"
+    case stream = "memory of a stream beyond gRPC's"
+    case query = "documents streamed"
+    case queryMemory = "memory of streaming them"
+
+    var unit: String {
+      switch self {
+      case .echo, .get, .embeddedCommit, .commit: "µs"
+      case .getByEcho, .commitByEmbedded, .echoesByGets: "x"
+      case .echoes, .gets: "calls/s"
+      case .delivery: "ms"
+      case .stream: "KB"
+      case .query: "docs/s"
+      case .queryMemory: "MiB"
+      }
+    }
+
+    var goal: Double? {
+      switch self {
+      case .getByEcho: 1.3
+      case .commitByEmbedded: 1.5
+      case .echoesByGets: 1 / 0.7
+      case .delivery: 5
+      case .stream: 40
+      case .queryMemory: 64
+      default: nil
+      }
+    }
+
+    var lowerIsBetter: Bool { ![.echoes, .gets, .query].contains(self) }
+  }
+
+  /// One run.
+  struct Trial {
+    private static let calls = 200
+    private static let clients = 64
+    private static let project = "projects/bench/databases/(default)"
+
+    private let plan: ServeBenchmarks.Plan
+    private let directory: String
+
+    init(_ plan: ServeBenchmarks.Plan, in directory: String) {
+      self.plan = plan
+      self.directory = directory
+    }
+
+    private static func name(_ number: Int, in collection: String = "items") -> String {
+      "\(project)/documents/\(collection)/d\(number)"
+    }
+
+    /// The fields of a document of some 400 bytes.
+    private static func fields(_ number: Int) -> [WireEntry] {
+      var fields: [WireEntry] = [
+        .with {
+          $0.key = "number"
+          $0.value.integerValue = Int64(number)
+        }
+      ]
+      for field in 0..<6 {
+        fields.append(
+          .with {
+            $0.key = "text\(field)"
+            $0.value.stringValue = String(repeating: "abcdefgh", count: 7)
+          })
+      }
+      return fields
+    }
+
+    func run(_ result: inout SuiteResult) async throws {
+      let database = try await Database.open(at: directory + "/serve")
+      var options = Server.Options()
+      options.firestorePort = 0
+      options.logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+      let server = Server(database, options: options)
+      let address = AsyncStream.makeStream(of: String.self)
+      let running = Task {
+        try await server.run { address.continuation.yield($0.firestore) }
+      }
+      var ports = address.stream.makeAsyncIterator()
+      guard let text = await ports.next(), let port = Int(text.split(separator: ":")[1]) else {
+        return
+      }
+      let echo = GRPCServer(
+        transport: .http2NIOPosix(
+          address: .ipv4(host: "127.0.0.1", port: 0), transportSecurity: .plaintext,
+          config: .defaults { $0.http2.maxConcurrentStreams = 20_000 }),
+        services: [EchoService(document: .with { $0.fields = Self.fields(1) })])
+      let echoing = Task { try await echo.serve() }
+      guard let echoPort = try await echo.transport.listeningAddress.ipv4?.port else { return }
+      let found = try await Client.with(port: echoPort) { [self] echo in
+        try await Client.with(port: port) { [self] served in
+          var result = SuiteResult(engine: "Ondol")
+          try await measureCalls(echo, served, database, &result)
+          try await measureManyClients(echo, served, &result)
+          try await measureStreams(echo, served, database, &result)
+          try await measureQuery(served, database, &result)
+          return result
+        }
+      }
+      result = found
+      echo.beginGracefulShutdown()
+      server.shutDown()
+      try await running.value
+      try await echoing.value
+      try await database.close()
+    }
+
+    // MARK: - Calls
+
+    private func get(_ client: Client, _ number: Int) async throws {
+      _ = try await client.call(
+        WireFirestore.Method.GetDocument.descriptor,
+        WireGetDocumentRequest.with { $0.name = Self.name(number) },
+        as: WireDocument.self)
+    }
+
+    private func empty(_ client: Client, _ number: Int) async throws {
+      _ = try await client.call(
+        EchoService.echo, WireGetDocumentRequest.with { $0.name = Self.name(number) },
+        as: WireDocument.self)
+    }
+
+    private func commit(_ client: Client, _ number: Int, in collection: String = "items")
+      async throws
+    {
+      _ = try await client.call(
+        WireFirestore.Method.Commit.descriptor,
+        WireCommitRequest.with {
+          $0.database = Self.project
+          $0.writes = [
+            .with {
+              $0.update.name = Self.name(number, in: collection)
+              $0.update.fields = Self.fields(number)
+            }
+          ]
+        }, as: WireCommitResponse.self)
+    }
+
+    private func measureCalls(
+      _ echo: Client, _ served: Client, _ database: Database, _ result: inout SuiteResult
+    ) async throws {
+      for number in 0..<1_000 { try await commit(served, number) }
+      let fields: [String: Value] = Dictionary(
+        uniqueKeysWithValues: [("number", .integer(1))]
+          + (0..<6).map { ("text\($0)", .string(String(repeating: "abcdefgh", count: 7))) })
+      var times: [Workload: [Double]] = [:]
+      func time(_ workload: Workload, _ body: (Int) async throws -> Void) async throws {
+        let all = try await microseconds {
+          for number in 0..<Self.calls { try await body(number) }
+        }
+        times[workload, default: []].append(all / Double(Self.calls))
+      }
+      for turn in 0..<plan.turns {
+        try await time(.echo) { try await empty(echo, $0) }
+        try await time(.get) { try await get(served, $0) }
+        try await time(.embeddedCommit) { number in
+          var fields = fields
+          fields["number"] = .integer(Int64(turn * Self.calls + number))
+          try await database.document("embedded/d\(number)").setData(fields)
+        }
+        try await time(.commit) { try await commit(served, turn * Self.calls + $0, in: "written") }
+      }
+      let all = times.mapValues { median($0) }
+      for workload in [Workload.echo, .get, .embeddedCommit, .commit] {
+        result.note(workload, all[workload] ?? .nan)
+      }
+      let empty = all[.echo] ?? .nan
+      result.note(.getByEcho, (all[.get] ?? .nan) / empty)
+      result.note(
+        .commitByEmbedded, ((all[.commit] ?? .nan) - empty) / (all[.embeddedCommit] ?? .nan))
+    }
+
+    private func measureManyClients(
+      _ echo: Client, _ served: Client, _ result: inout SuiteResult
+    ) async throws {
+      func rate(_ body: @escaping @Sendable (Int) async throws -> Void) async throws -> Double {
+        let time = try await microseconds {
+          try await withThrowingTaskGroup(of: Void.self) { group in
+            for client in 0..<Self.clients {
+              group.addTask {
+                for call in 0..<Self.calls { try await body((client * 31 + call) % 1_000) }
+              }
+            }
+            try await group.waitForAll()
+          }
+        }
+        return Double(Self.clients * Self.calls) / time * 1_000_000
+      }
+      var (echoes, gets): ([Double], [Double]) = ([], [])
+      for _ in 0..<max(3, plan.turns / 8) {
+        echoes.append(try await rate { [self] in try await empty(echo, $0) })
+        gets.append(try await rate { [self] in try await get(served, $0) })
+      }
+      result.note(.echoes, median(echoes))
+      result.note(.gets, median(gets))
+      result.note(.echoesByGets, median(echoes) / median(gets))
+    }
+
+    // MARK: - Streams
+
+    private func listen(to number: Int) -> WireListenRequest {
+      .with {
+        $0.database = Self.project
+        $0.addTarget.targetID = 1
+        $0.addTarget.query.parent = "\(Self.project)/documents"
+        $0.addTarget.query.structuredQuery.from = [.with { $0.collectionID = "live" }]
+        $0.addTarget.query.structuredQuery.where.fieldFilter.field.fieldPath = "number"
+        $0.addTarget.query.structuredQuery.where.fieldFilter.op = .equal
+        $0.addTarget.query.structuredQuery.where.fieldFilter.value.integerValue = Int64(number)
+      }
+    }
+
+    private func measureStreams(
+      _ echo: Client, _ served: Client, _ database: Database, _ result: inout SuiteResult
+    ) async throws {
+      let empty = try await memory(ofStreams: echo, EchoService.hold) { _ in true }
+      let (delivered, deliver) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
+      let (before, streams) = (ProcessMemory.current()?.residentBytes ?? 0, plan.streams)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        let current = Atomic(0)
+        for number in 0..<streams {
+          group.addTask { [self] in
+            try await served.stream(
+              WireFirestore.Method.Listen.descriptor, listen(to: number)
+            ) { (message: WireListenResponse) in
+              if message.targetChange.targetChangeType == .current {
+                current.add(1, ordering: .relaxed)
+              }
+              if case .documentChange = message.responseType { deliver.yield(.now) }
+              return true
+            }
+          }
+        }
+        while current.load(ordering: .relaxed) < streams {
+          try await Task.sleep(for: .milliseconds(20))
+        }
+        let after = ProcessMemory.current()?.residentBytes ?? 0
+        result.note(.stream, (Double(after - before) / Double(streams) - empty) / 1_000)
+        var moments = delivered.makeAsyncIterator()
+        var times: [Double] = []
+        for turn in 0..<(10 * plan.turns) {
+          let start = ContinuousClock.now
+          let number = turn * 7_919 % streams
+          try await database.document("live/d\(turn)").setData(["number": number])
+          guard let moment = await moments.next() else { break }
+          times.append((moment - start) / .milliseconds(1))
+        }
+        result.note(.delivery, percentile(0.95, ofSorted: times.sorted()))
+        group.cancelAll()
+        while (try? await group.next()) != nil {}
+      }
+    }
+
+    /// Bytes that a stream takes in this process, at both its ends.
+    private func memory(
+      ofStreams client: Client, _ method: MethodDescriptor,
+      _ body: @escaping @Sendable (WireListenResponse) -> Bool
+    ) async throws -> Double {
+      let (before, streams) = (ProcessMemory.current()?.residentBytes ?? 0, plan.streams)
+      var bytes = 0.0
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        let open = Atomic(0)
+        for number in 0..<streams {
+          group.addTask { [self] in
+            try await client.stream(method, listen(to: number)) { (message: WireListenResponse) in
+              open.add(1, ordering: .relaxed)
+              return body(message)
+            }
+          }
+        }
+        while open.load(ordering: .relaxed) < streams {
+          try await Task.sleep(for: .milliseconds(20))
+        }
+        bytes = Double((ProcessMemory.current()?.residentBytes ?? 0) - before) / Double(streams)
+        group.cancelAll()
+        while (try? await group.next()) != nil {}
+      }
+      return bytes
+    }
+
+    // MARK: - A long result
+
+    private func measureQuery(
+      _ served: Client, _ database: Database, _ result: inout SuiteResult
+    ) async throws {
+      for start in stride(from: 0, to: plan.documents, by: 1_000) {
+        let batch = database.batch()
+        for number in start..<min(start + 1_000, plan.documents) {
+          let text = String(repeating: "abcdefgh", count: 48)
+          try batch.setData(["text": text], forDocument: database.document("many/d\(number)"))
+        }
+        try await batch.commit(durability: .process)
+      }
+      let request = WireRunQueryRequest.with {
+        $0.parent = "\(Self.project)/documents"
+        $0.structuredQuery.from = [.with { $0.collectionID = "many" }]
+      }
+      ProcessMemory.restartPeak()
+      let before = ProcessMemory.current()?.residentBytes ?? 0
+      let time = try await microseconds {
+        try await served.calls.serverStreaming(
+          request: ClientRequest(message: request),
+          descriptor: WireFirestore.Method.RunQuery.descriptor,
+          serializer: ProtobufSerializer<WireRunQueryRequest>(),
+          deserializer: ProtobufDeserializer<WireRunQueryResponse>(), options: .defaults
+        ) { response in
+          var count = 0
+          for try await message in response.messages where message.hasDocument { count += 1 }
+          guard count == plan.documents else {
+            throw ChildFailure(
+              description: "\(count) documents came instead of \(plan.documents)")
+          }
+        }
+      }
+      result.note(.query, Double(plan.documents) / time * 1_000_000)
+      let peak = ProcessMemory.current()?.peakBytes ?? 0
+      result.note(.queryMemory, Double(peak - before) / 1_048_576)
+    }
+  }
+#else
+  @main
+  struct ServeBenchmarks {
+    static func main() {
+      print("the serve suite is built with --traits Server")
+    }
+  }
+#endif
