@@ -93,6 +93,7 @@ private struct WriteCase {
     case .patch(let fields, let mask):
       parts.append("fields \(Value.map(fields)) mask \(mask.map(WriteCompiler.describe).sorted())")
     case .delete: parts.append("delete")
+    case .keep: parts.append("keep")
     }
     parts += intent.transforms.map { "\(WriteCompiler.describe($0.path)) \($0.operation)" }.sorted()
     return parts + ["\(intent.precondition)"]

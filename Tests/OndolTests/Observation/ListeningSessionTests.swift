@@ -13,7 +13,8 @@ import Testing
     var steps = 0
     for seed in Seeds.first(120) {
       do {
-        steps += try await SessionTrial(seed: seed).run()
+        var trial = SessionTrial(seed: seed)
+        steps += try await trial.run()
       } catch {
         Issue.record("SEED=\(seed): \(error)")
         return
@@ -66,7 +67,7 @@ import Testing
     }
     let token = try database.changeToken()
     try await collection.document("changed").setData(["n": 2])
-    try await collection.document("gone").deleteDocument()
+    try await collection.document("gone").delete()
     let session = ListeningSession(database)
     try await session.add(1, .query(collection.query), from: .result(asOf: token))
     try await session.add(2, .query(collection.query), from: .something)
