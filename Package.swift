@@ -300,7 +300,9 @@ if let bench = Context.environment["BENCH"] {
 // libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that
 // were kept.
 let fuzzed: [Target.Dependency] = [
-  "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolTestKit",
+  "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolServer", "OndolTestKit", "OndolWire",
+  .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+  .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
 ]
 if Context.environment["FUZZ"] == nil {
   package.targets.append(

@@ -20,12 +20,21 @@ package protocol FuzzTarget: SendableMetatype {
 
 /// All targets.
 package enum FuzzTargets {
-  package static let all: [any FuzzTarget.Type] = [
+  package static let all: [any FuzzTarget.Type] = always + served
+
+  private static let always: [any FuzzTarget.Type] = [
     BlockTarget.self, DocumentTarget.self, KeyTarget.self, LogTarget.self, ManifestTarget.self,
     QueryTarget.self, ValueFileTarget.self, LZ4Target.self, PathsTarget.self, TreeTarget.self,
     PackTarget.self, LifeTarget.self, JSONTarget.self, WhereTarget.self, DumpTarget.self,
     RequestTarget.self, WordsTarget.self, SealedTarget.self,
   ]
+
+  /// Those that need the trait Server.
+  #if Server
+    private static let served: [any FuzzTarget.Type] = [FirestoreRequestTarget.self]
+  #else
+    private static let served: [any FuzzTarget.Type] = []
+  #endif
 
   package static func named(_ name: String) -> (any FuzzTarget.Type)? {
     all.first { $0.name == name }
