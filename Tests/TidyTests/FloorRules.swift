@@ -25,7 +25,8 @@ struct FloorPlan: Sendable {
       anywhere: [
         "Database", "DocumentReference", "CollectionReference", "DocumentSnapshot", "DatabaseError",
       ]),
-    FloorPlan(module: "OndolServer"),
+    // The trait has the name of the class.
+    FloorPlan(module: "OndolServer", anywhere: ["Server"]),
   ]
 
   static let page = "Docs/Architecture.md"

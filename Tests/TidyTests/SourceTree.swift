@@ -50,6 +50,9 @@ struct SourceTree: Sendable {
   /// All paths, directories too, relative to the root.
   var paths: Set<String>
 
+  /// What Scripts/protos makes is its generators' to answer for.
+  private static let generated = "Sources/OndolWire/Generated"
+
   static let shared = SourceTree(root: URL(filePath: #filePath).packageRoot)
 
   init(files: [SourceFile]) {
@@ -65,7 +68,9 @@ struct SourceTree: Sendable {
     while let path = walk?.nextObject() as? String {
       let name = path.split(separator: "/").last ?? ""
       // Build folders and the version control's own are nobody's source.
-      if name.hasPrefix(".build") || name == ".git" || name.hasSuffix(".ondol") {
+      if name.hasPrefix(".build") || name == ".git" || name.hasSuffix(".ondol")
+        || path == Self.generated
+      {
         walk?.skipDescendants()
         continue
       }

@@ -91,9 +91,6 @@ package actor ListeningSession {
     database.observers.detach(key, from: inbox)
   }
 
-  /// Whether the next step may come without waiting for a commit.
-  var hasNews: Bool { hasStale || !unacknowledged.isEmpty || inbox.hasNews }
-
   /// Adds a target. The next step completes it.
   ///
   /// - Parameters:
@@ -143,17 +140,21 @@ package actor ListeningSession {
   ///   where they are evaluated.
   package func next() async throws(DatabaseError) -> ListenStep? {
     while try await inbox.wait(isBusy: hasStale) {
-      if inbox.takeLoss() { for id in targets.keys { targets[id]?.isStale = true } }
-      var step: ListenStep?
-      if !hasStale {
-        let entries = inbox.takeEntries()
-        apply(entries)
-        if !hasStale { step = self.step(after: entries) }
-      }
-      let next = if let step { step } else { try await evaluate() }
-      if !next.isEmpty { return next }
+      let step = try await takeStep()
+      if !step.isEmpty { return step }
     }
     return nil
+  }
+
+  /// Works in what there is; the step is empty when that changes nothing for any target.
+  func takeStep() async throws(DatabaseError) -> ListenStep {
+    if inbox.takeLoss() { for id in targets.keys { targets[id]?.isStale = true } }
+    if !hasStale {
+      let entries = inbox.takeEntries()
+      apply(entries)
+      if !hasStale { return step(after: entries) }
+    }
+    return try await evaluate()
   }
 
   private var hasStale: Bool { targets.values.contains(where: \.isStale) }

@@ -67,9 +67,6 @@ final class SessionInbox: CommitListener {
 
   // MARK: - The session
 
-  /// Whether there is something to do.
-  var hasNews: Bool { state.withLock { !$0.isIdle } }
-
   /// Has the session look again.
   func nudge() {
     wake { $0.isNudged = true }

@@ -9,6 +9,7 @@
   import Ondol
   import OndolWire
   import SwiftProtobuf
+  import Synchronization
 
   extension FirestoreService {
     func listen(
@@ -54,19 +55,15 @@
 
     private let session: ListeningSession
     private let call: FirestoreService.Call
-    private let metrics: CallMetrics
+    private let count: TargetCount
     private var targets: [Int32: Target] = [:] {
-      didSet { metrics.countTargets(targets.count - oldValue.count) }
+      didSet { count.change(by: targets.count - oldValue.count) }
     }
 
     init(_ call: FirestoreService.Call, _ metrics: CallMetrics) {
       session = ListeningSession(call.database)
       self.call = call
-      self.metrics = metrics
-    }
-
-    isolated deinit {
-      metrics.countTargets(-targets.count)
+      count = TargetCount(metrics)
     }
 
     /// Sends what happens to the targets, until the task is cancelled.
@@ -145,6 +142,25 @@
         targets[id] = nil
         await session.remove(id)
       }
+    }
+  }
+
+  /// Has the metrics count a stream's targets for as long as it is open.
+  private final class TargetCount: Sendable {
+    private let metrics: CallMetrics
+    private let count = Atomic(0)
+
+    init(_ metrics: CallMetrics) {
+      self.metrics = metrics
+    }
+
+    deinit {
+      metrics.countTargets(-count.load(ordering: .relaxed))
+    }
+
+    func change(by difference: Int) {
+      count.add(difference, ordering: .relaxed)
+      metrics.countTargets(difference)
     }
   }
 

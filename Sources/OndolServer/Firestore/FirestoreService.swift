@@ -49,8 +49,8 @@
       }
     }
 
-    /// As `answer`, for what may read for long: it ends when the client does not wait any more. gRPC
-    /// says that beside the task. What ends because the server shuts down has its time to finish.
+    /// As `answer`, for what may read for long: it ends when the client does not wait any more.
+    /// gRPC says that beside the task. When the server shuts down, it has its time to finish.
     func answerWhileWaitedFor<R: Sendable>(
       _ name: String, _ body: @escaping @Sendable (Call) async throws -> R
     ) async throws -> R {

@@ -188,9 +188,9 @@ private struct SessionTrial {
     client[id] = nil
   }
 
-  /// Takes a step when there is something to tell.
+  /// Takes a step, which may have nothing to tell.
   private mutating func take(from session: ListeningSession) async throws {
-    guard await session.hasNews, let step = try await session.next() else { return }
+    let step = try await session.takeStep()
     steps += 1
     for (id, isAdded) in step.acknowledged where isAdded { client[id] = [:] }
     for change in step.changes {
