@@ -148,7 +148,8 @@ let package = Package(
     .executableTarget(
       name: "ondol-demo",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolTerminal", argumentParser,
+        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolServer", "OndolTerminal",
+        argumentParser,
       ], path: "Sources/OndolDemo"),
 
     .target(

@@ -1,0 +1,16 @@
+# Google's clients from PyPI, in a folder of the build. Sourced after prepare.sh.
+
+clients=.build/clients
+
+# Fetches them; false where they cannot be had.
+require_clients() {
+  command -v python3 >/dev/null 2>&1 || install_package python3 python3 python3
+  if [ ! -x "$clients/bin/python" ]; then
+    python3 -m venv "$clients" 2>/dev/null || {
+      install_package python3-venv python3 python3
+      python3 -m venv "$clients"
+    }
+  fi
+  "$clients/bin/python" -c "import google.cloud.firestore" 2>/dev/null ||
+    "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-firestore
+}
