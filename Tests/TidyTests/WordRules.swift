@@ -111,6 +111,20 @@ extension Rule {
     },
 
     Rule(
+      "Public prose is English, and not translated thinking",
+      planted: Sample("README.md", "One\nWhoever asks gets an answer.\n", line: 2),
+      innocent: [
+        Sample("Docs/Guarantees.md", "When upkeep falls behind, it says `read it anew`.\n"),
+        Sample("Docs/Decisions/0001-a.md", "It was written anew.\n"),
+      ]
+    ) { file, _ in
+      guard file.isPublicProse else { return [] }
+      let pattern = outdatedWords
+      return file.lines.indices.filter { prose(file.lines[$0]).contains(pattern) }
+        .map { file.finding(line: $0, "CONTRIBUTING.md says how else to put it") }
+    },
+
+    Rule(
       "No file names a path of one person's machine",
       planted: Sample("Docs/A.md", "One\nSee /\("home")/someone/ondol.\n", line: 2),
       innocent: [Sample("Docs/A.md", "homework/1, `a/home/b`, /tmp/x and https://a.b/work/c\n")]
@@ -129,12 +143,32 @@ extension Rule {
     pattern("\\b(?:TO" + "DO|FIX" + "ME|X" + "XX)\\b")
   }
 
+  /// Ten that the rules of prose name.
+  private static var outdatedWords: Regex<AnyRegexOutput> {
+    pattern(
+      "(?i)\\b(?:behind|whoever|anew|in vain|in the place of|stands? in for|(?:is|are) told of"
+        + "|shall|whereof|insofar)\\b")
+  }
+
+  /// A line without code, and without what is behind something else in earnest.
+  private static func prose(_ line: String) -> String {
+    line.replacing(/`[^`]*`/, with: "")
+      .replacing(
+        /\b(?:falls?|fell|lags?|left|nothing|is|are) behind\b|\bbehind a proxy\b/, with: "")
+  }
+
   private static var machinePath: Regex<AnyRegexOutput> {
     pattern("(?:^|[\\s\"'`(=])/(?:home|Users|root|work|mnt)" + "/")
   }
 }
 
 extension SourceFile {
+  /// Whether it is prose for people who use Ondol.
+  fileprivate var isPublicProse: Bool {
+    ["README.md", "Docs/Guarantees.md", "Docs/Architecture.md"].contains(path)
+      || path.hasSuffix(".md") && path.contains(".docc/")
+  }
+
   fileprivate var mayBeUnsafe: Bool {
     let engine = "Sources/OndolEngine/"
     return isIn("\(engine)Bytes/", "\(engine)System/", "\(engine)Blocks/")
