@@ -22,7 +22,8 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var database: DatabaseArgument
 
   @Flag(
-    help: "The place is a folder of databases, by project and id; they are made when first used.")
+    help: "Databases by project and id, made when first used: in a folder, or in a server's tables."
+  )
   var many = false
 
   @Option(help: "The port for Firestore's clients; a free port for 0.")
@@ -68,13 +69,20 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func serveMany() async throws {
-      guard !database.isOnServer else {
-        throw CommandFailure(
-          .usage, "--many takes a folder; a server has each database by its name")
-      }
-      let options = try Self.options
-      let folder = DatabaseFolder(at: database.place) { (path) throws(DatabaseError) in
-        try await Database.open(at: path, options: options)
+      let (place, options) = (database.place, try Self.options)
+      // What opening it would say is said at once.
+      _ = try ServerAddress.store(place, creates: true)
+      let folder = ManyDatabases {
+        [isOnServer = database.isOnServer] (project, id) throws(DatabaseError) in
+        guard isOnServer else {
+          let path = try ManyDatabases.path(in: place, project: project, id: id)
+          return try await Database.open(at: path, options: options)
+        }
+        let address = ManyDatabases.address(at: place, project: project, id: id)
+        guard let store = try? ServerAddress.store(address, creates: true) else {
+          throw DatabaseError(.unavailable, "the server cannot be reached")
+        }
+        return try await Database.open(on: store, options: options)
       }
       do {
         try await serve(folder)

@@ -1,23 +1,21 @@
-// A folder of databases by project and id, each opened when it is first asked for and made when
-// there is none: what `ondol serve --many` serves.
+// Databases by project and id, each opened when it is first asked for and made when there is none:
+// what `ondol serve --many` serves, from a folder or from a server's tables.
 
 #if Server
   import Foundation
   package import Ondol
 
   /// Opens databases by their names.
-  package actor DatabaseFolder: DatabaseDirectory {
-    /// Opens the database with a name, at its place below the folder.
+  package actor ManyDatabases: DatabaseDirectory {
+    /// Opens a project's database.
     package typealias Open =
-      @Sendable (_ path: String) async throws(DatabaseError) -> Database
+      @Sendable (_ project: String, _ id: String) async throws(DatabaseError) -> Database
 
-    private let folder: URL
     private let open: Open
     private var opening: [DatabaseName: Task<Result<ServedDatabase, DatabaseError>, Never>] = [:]
     private var isClosed = false
 
-    package init(at folder: String, _ open: @escaping Open) {
-      self.folder = URL(filePath: folder, directoryHint: .isDirectory)
+    package init(_ open: @escaping Open) {
       self.open = open
     }
 
@@ -29,10 +27,15 @@
       guard !isClosed else {
         throw DatabaseError(.unavailable, "the server is shutting down")
       }
-      let path = try path(of: name)
+      for part in [project, id] where !Self.isPlain(part) {
+        throw DatabaseError(
+          .invalidArgument,
+          "\"\(part)\" cannot name a database here: up to 128 letters, digits and -_.:(), and no"
+            + " dot in front")
+      }
       let task = Task { [open] () -> Result<ServedDatabase, DatabaseError> in
         do throws(DatabaseError) {
-          return .success(ServedDatabase(try await open(path)))
+          return .success(ServedDatabase(try await open(project, id)))
         } catch {
           return .failure(error)
         }
@@ -62,24 +65,7 @@
       if let first { throw first }
     }
 
-    /// Where the database is; the folder of its project is made.
-    private func path(of name: DatabaseName) throws(DatabaseError) -> String {
-      for part in [name.project, name.id] where !Self.isPlain(part) {
-        throw DatabaseError(
-          .invalidArgument,
-          "\"\(part)\" cannot name a folder: letters, digits, and -_.:() after the first")
-      }
-      let project = folder.appending(path: name.project, directoryHint: .isDirectory)
-      do {
-        try FileManager.default.createDirectory(at: project, withIntermediateDirectories: true)
-      } catch {
-        throw DatabaseError(
-          .unavailable, "the folder cannot be made: \(error.localizedDescription)",
-          path: project.path(percentEncoded: false))
-      }
-      return project.appending(path: "\(name.id).ondol").path(percentEncoded: false)
-    }
-
+    /// Whether a name is one of a file and of an address as it is.
     private static func isPlain(_ name: String) -> Bool {
       guard let first = name.utf8.first, first != UInt8(ascii: "."), name.utf8.count <= 128 else {
         return false
@@ -89,6 +75,32 @@
           && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
             || "-_.:()".unicodeScalars.contains(scalar))
       }
+    }
+
+    /// Where a database is in a folder of them. The folder of its project is made.
+    ///
+    /// - Throws: `.unavailable` when it cannot be.
+    package static func path(
+      in folder: String, project: String, id: String
+    ) throws(DatabaseError) -> String {
+      let place = URL(filePath: folder, directoryHint: .isDirectory)
+        .appending(path: project, directoryHint: .isDirectory)
+      do {
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+      } catch {
+        throw DatabaseError(
+          .unavailable, "the folder cannot be made: \(error.localizedDescription)",
+          path: place.path(percentEncoded: false))
+      }
+      return place.appending(path: "\(id).ondol").path(percentEncoded: false)
+    }
+
+    /// The address of a database among those that share a server's tables. The names have nothing
+    /// that an address would have to encode.
+    package static func address(
+      at server: String, project: String, id: String
+    ) -> String {
+      "\(server)\(server.contains("?") ? "&" : "?")ondol=\(project)%2F\(id)"
     }
   }
 #endif
