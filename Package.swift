@@ -149,7 +149,7 @@ let package = Package(
       name: "ondol-demo",
       dependencies: [
         "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolServer", "OndolTerminal",
-        argumentParser,
+        .product(name: "Logging", package: "swift-log"), argumentParser,
       ], path: "Sources/OndolDemo"),
 
     .target(

@@ -7,6 +7,7 @@ import Foundation
 import Ondol
 
 #if Server
+  import Logging
   import OndolServer
 #endif
 
