@@ -76,8 +76,11 @@ struct BuildFolder {
     let files = FileManager.default
     // Of C targets with a map of their own, and of those for which the package manager makes one.
     let targets = (try? files.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)) ?? []
-    let made = targets.filter { $0.pathExtension == "build" }
-      .map { $0.appending(path: "module.modulemap") }
+    // What a build tool needs of a target is built for it once more.
+    let made = targets.filter {
+      $0.pathExtension == "build" && !$0.lastPathComponent.hasSuffix("-tool.build")
+    }
+    .map { $0.appending(path: "module.modulemap") }
     let written = ["CLZ4", "CLibPQ"].map {
       Documents.root.appending(path: "Sources/\($0)/module.modulemap")
     }

@@ -150,7 +150,7 @@ extension HostileSample {
       "tail": [.init(place, "--since", token, status: 130, endsAfter: "blob\\u202e")],
       "shell": [.init(place, status: 0, endsAfter: "ondol> ")],
       "console": [.init(none, status: 3)],
-      "serve": [.init(place, "--port-firestore", Self.orders, status: 2)],
+      "serve": [.init(place, "--grace=-1", status: 2)],
     ]
   }
 
