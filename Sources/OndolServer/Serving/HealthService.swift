@@ -26,7 +26,13 @@
       let isKnown = request.service.isEmpty || services.contains(request.service)
       guard isKnown else { return try await response.write(.with { $0.status = .serviceUnknown }) }
       try await response.write(.with { $0.status = drain.hasBegun ? .notServing : .serving })
-      await drain.wait()
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await drain.wait() }
+        group.addTask { try? await context.cancellation.cancelled }
+        // The server goes, or the client has gone.
+        await group.next()
+        group.cancelAll()
+      }
       if drain.hasBegun { try await response.write(.with { $0.status = .notServing }) }
     }
   }
