@@ -70,18 +70,27 @@
       let status = error.map { Self.status(of: $0) } ?? "OK"
       metrics.end(method, status: status, after: duration)
       let isOurs = error != nil && ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status)
-      logger.log(
-        level: isOurs ? .error : .info, "\(method) \(status)",
-        metadata: [
-          "database": "\(database)", "peer": "\(peer)",
-          "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
-          "error": error.map { "\(($0 as? RPCError)?.message ?? "\($0)")" } ?? "",
-        ])
+      var metadata: Logger.Metadata = [
+        "database": "\(database)", "peer": "\(peer)",
+        "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
+      ]
+      if let error { metadata["error"] = "\((error as? RPCError)?.message ?? "\(error)")" }
+      logger.log(level: isOurs ? .error : .info, "\(method) \(status)", metadata: metadata)
+    }
+
+    /// The code as gRPC's documents have it: ALREADY_EXISTS.
+    private static func name(of code: RPCError.Code) -> String {
+      var name = ""
+      for character in "\(code)" {
+        if character.isUppercase { name += "_" }
+        name += character.uppercased()
+      }
+      return name
     }
 
     private static func status(of error: any Error) -> String {
       switch error {
-      case let error as RPCError: "\(error.code)".uppercased()
+      case let error as RPCError: name(of: error.code)
       case is CancellationError: "CANCELLED"
       default: "UNKNOWN"
       }

@@ -113,10 +113,30 @@
           try await group.next()
         } catch {
           group.cancelAll()
-          throw Self.reason(error)
+          throw await reason(error, &group)
         }
         group.cancelAll()
       }
+    }
+
+    /// Why the server does not run: a port that it cannot have is known to those who listen.
+    private func reason(
+      _ error: any Error, _ group: inout ThrowingTaskGroup<Void, any Error>
+    ) async -> any Error {
+      guard !(error is DatabaseError), !(error is CancellationError) else { return error }
+      var causes: [any Error] = []
+      while !group.isEmpty {
+        do {
+          try await group.next()
+        } catch {
+          if !(error is CancellationError) { causes.append(error) }
+        }
+      }
+      let ports = [options.firestorePort, options.metricsPort].compactMap(\.self)
+      return DatabaseError(
+        .unavailable,
+        "the server cannot listen on port \(ports.map(String.init).joined(separator: " or ")):"
+          + " \(causes.first ?? error)", suggestion: "name another port; 0 takes a free one")
     }
 
     /// Takes no more calls, ends streams with UNAVAILABLE, lets calls under way finish for
@@ -159,11 +179,6 @@
           body: Data(metrics.text.utf8))
       }
       return server
-    }
-
-    private static func reason(_ error: any Error) -> any Error {
-      guard !(error is DatabaseError), !(error is CancellationError) else { return error }
-      return DatabaseError(.unavailable, "the server cannot listen: \(error)")
     }
   }
 #endif
