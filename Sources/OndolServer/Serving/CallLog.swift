@@ -80,6 +80,7 @@
 
     /// The code as gRPC's documents have it: ALREADY_EXISTS.
     private static func name(of code: RPCError.Code) -> String {
+      if code == .internalError { return "INTERNAL" }
       var name = ""
       for character in "\(code)" {
         if character.isUppercase { name += "_" }
