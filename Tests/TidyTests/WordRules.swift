@@ -154,7 +154,7 @@ extension Rule {
   private static func prose(_ line: String) -> String {
     line.replacing(/`[^`]*`/, with: "")
       .replacing(
-        /\b(?:falls?|fell|lags?|left|nothing|is|are) behind\b|\bbehind a proxy\b/, with: "")
+        /\b(?:falls?|fell|lags?|left|nothing|is|are) behind\b|\bbehind an? \w+/, with: "")
   }
 
   private static var machinePath: Regex<AnyRegexOutput> {
@@ -165,8 +165,11 @@ extension Rule {
 extension SourceFile {
   /// Whether it is prose for people who use Ondol.
   fileprivate var isPublicProse: Bool {
-    ["README.md", "Docs/Guarantees.md", "Docs/Architecture.md"].contains(path)
-      || path.hasSuffix(".md") && path.contains(".docc/")
+    guard path.hasSuffix(".md") else { return false }
+    return path == "README.md" || path.contains(".docc/")
+      // Decisions are as they were made, and figures as they were printed.
+      || path.hasPrefix("Docs/") && !path.hasPrefix("Docs/Decisions/")
+        && path != "Docs/Measurements.md"
   }
 
   fileprivate var mayBeUnsafe: Bool {
