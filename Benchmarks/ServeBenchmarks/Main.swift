@@ -13,6 +13,7 @@
   import Ondol
   import OndolServer
   import OndolWire
+  import SwiftProtobuf
   import Synchronization
 
   @main
