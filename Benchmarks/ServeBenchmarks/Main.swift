@@ -9,6 +9,7 @@
   import Foundation
   import GRPCCore
   import GRPCNIOTransportHTTP2Posix
+  import GRPCProtobuf
   import Logging
   import Ondol
   import OndolServer
@@ -23,8 +24,11 @@
 
     @OptionGroup var options: SuiteOptions
 
+    /// The stack without the server's calls.
+    private static let plain = "gRPC"
+
     /// What the child process is to do.
-    struct Plan: Codable {
+    struct Plan: Codable, Sendable {
       /// Of each measurement.
       var turns: Int
       var streams: Int
@@ -34,7 +38,12 @@
     func run() async throws {
       if let task = try options.childTask(of: Plan.self) {
         var result = SuiteResult(engine: task.engine)
-        try await Trial(task.plan, in: task.directory).run(&result)
+        let trial = Trial(task.plan, in: task.directory)
+        if task.engine == Self.plain {
+          try await trial.runEmptyStreams(&result)
+        } else {
+          try await trial.run(&result)
+        }
         return try options.tell(result)
       }
       var report = SuiteReport(
@@ -43,7 +52,7 @@
       let plan = Plan(
         turns: options.passes ?? (options.quick ? 10 : 40), streams: options.quick ? 1_000 : 10_000,
         documents: options.documentCount(usually: 1_000_000, quick: 100_000))
-      options.takeTurns(["Ondol"], plan, into: &report)
+      options.takeTurns(["Ondol", Self.plain], plan, into: &report)
       try options.tell(report)
     }
   }
@@ -60,7 +69,8 @@
     case gets = "gets, 64 clients"
     case echoesByGets = "64 clients: empty calls by gets"
     case delivery = "delivery beside streams, p95"
-    case stream = "memory of a stream beyond gRPC's"
+    /// Of both its ends. gRPC's own, without the server's calls, is another process's.
+    case stream = "memory of a stream, both ends"
     case query = "documents streamed"
     case queryMemory = "memory of streaming them"
 
@@ -82,7 +92,6 @@
       case .commitByEmbedded: 1.5
       case .echoesByGets: 1 / 0.7
       case .delivery: 5
-      case .stream: 40
       case .queryMemory: 64
       default: nil
       }
@@ -91,8 +100,17 @@
     var lowerIsBetter: Bool { ![.echoes, .gets, .query].contains(self) }
   }
 
+  /// Counts what tasks have reached.
+  private final class Counter: Sendable {
+    private let count = Atomic(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func add() { count.add(1, ordering: .relaxed) }
+  }
+
   /// One run.
-  struct Trial {
+  struct Trial: Sendable {
     private static let calls = 200
     private static let clients = 64
     private static let project = "projects/bench/databases/(default)"
@@ -135,17 +153,13 @@
       let server = Server(database, options: options)
       let address = AsyncStream.makeStream(of: String.self)
       let running = Task {
-        try await server.run { address.continuation.yield($0.firestore) }
+        try await server.run { _ = address.continuation.yield($0.firestore) }
       }
       var ports = address.stream.makeAsyncIterator()
       guard let text = await ports.next(), let port = Int(text.split(separator: ":")[1]) else {
         return
       }
-      let echo = GRPCServer(
-        transport: .http2NIOPosix(
-          address: .ipv4(host: "127.0.0.1", port: 0), transportSecurity: .plaintext,
-          config: .defaults { $0.http2.maxConcurrentStreams = 20_000 }),
-        services: [EchoService(document: .with { $0.fields = Self.fields(1) })])
+      let echo = echoServer()
       let echoing = Task { try await echo.serve() }
       guard let echoPort = try await echo.transport.listeningAddress.ipv4?.port else { return }
       let found = try await Client.with(port: echoPort) { [self] echo in
@@ -153,7 +167,7 @@
           var result = SuiteResult(engine: "Ondol")
           try await measureCalls(echo, served, database, &result)
           try await measureManyClients(echo, served, &result)
-          try await measureStreams(echo, served, database, &result)
+          try await measureStreams(served, database, &result)
           try await measureQuery(served, database, &result)
           return result
         }
@@ -164,6 +178,28 @@
       try await running.value
       try await echoing.value
       try await database.close()
+    }
+
+    /// Only streams that nothing is said on.
+    func runEmptyStreams(_ result: inout SuiteResult) async throws {
+      let echo = echoServer()
+      let echoing = Task { try await echo.serve() }
+      guard let port = try await echo.transport.listeningAddress.ipv4?.port else { return }
+      let bytes = try await Client.with(port: port) { [self] echo in
+        try await memory(ofStreams: echo, EchoService.hold) { _ in true }
+      }
+      result.note(Workload.stream, bytes / 1_000)
+      echo.beginGracefulShutdown()
+      try await echoing.value
+    }
+
+    private func echoServer() -> GRPCServer<HTTP2ServerTransport.Posix> {
+      let transport = HTTP2ServerTransport.Posix(
+        address: .ipv4(host: "127.0.0.1", port: 0), transportSecurity: .plaintext,
+        config: .defaults { $0.http2.maxConcurrentStreams = 20_000 })
+      var document = WireDocument()
+      document.fields = Self.fields(1)
+      return GRPCServer(transport: transport, services: [EchoService(document: document)])
     }
 
     // MARK: - Calls
@@ -225,10 +261,11 @@
       for workload in [Workload.echo, .get, .embeddedCommit, .commit] {
         result.note(workload, all[workload] ?? .nan)
       }
-      let empty = all[.echo] ?? .nan
-      result.note(.getByEcho, (all[.get] ?? .nan) / empty)
+      let nothing = all[.echo] ?? .nan
+      result.note(Workload.getByEcho, (all[.get] ?? .nan) / nothing)
       result.note(
-        .commitByEmbedded, ((all[.commit] ?? .nan) - empty) / (all[.embeddedCommit] ?? .nan))
+        Workload.commitByEmbedded,
+        ((all[.commit] ?? .nan) - nothing) / (all[.embeddedCommit] ?? .nan))
     }
 
     private func measureManyClients(
@@ -252,9 +289,9 @@
         echoes.append(try await rate { [self] in try await empty(echo, $0) })
         gets.append(try await rate { [self] in try await get(served, $0) })
       }
-      result.note(.echoes, median(echoes))
-      result.note(.gets, median(gets))
-      result.note(.echoesByGets, median(echoes) / median(gets))
+      result.note(Workload.echoes, median(echoes))
+      result.note(Workload.gets, median(gets))
+      result.note(Workload.echoesByGets, median(echoes) / median(gets))
     }
 
     // MARK: - Streams
@@ -272,31 +309,31 @@
     }
 
     private func measureStreams(
-      _ echo: Client, _ served: Client, _ database: Database, _ result: inout SuiteResult
+      _ served: Client, _ database: Database, _ result: inout SuiteResult
     ) async throws {
-      let empty = try await memory(ofStreams: echo, EchoService.hold) { _ in true }
+      var bytes = 0.0
       let (delivered, deliver) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
       let (before, streams) = (ProcessMemory.current()?.residentBytes ?? 0, plan.streams)
       try await withThrowingTaskGroup(of: Void.self) { group in
-        let current = Atomic(0)
+        let current = Counter()
         for number in 0..<streams {
           group.addTask { [self] in
             try await served.stream(
               WireFirestore.Method.Listen.descriptor, listen(to: number)
             ) { (message: WireListenResponse) in
               if message.targetChange.targetChangeType == .current {
-                current.add(1, ordering: .relaxed)
+                current.add()
               }
               if case .documentChange = message.responseType { deliver.yield(.now) }
               return true
             }
           }
         }
-        while current.load(ordering: .relaxed) < streams {
+        while current.value < streams {
           try await Task.sleep(for: .milliseconds(20))
         }
         let after = ProcessMemory.current()?.residentBytes ?? 0
-        result.note(.stream, (Double(after - before) / Double(streams) - empty) / 1_000)
+        bytes = Double(after - before) / Double(streams)
         var moments = delivered.makeAsyncIterator()
         var times: [Double] = []
         for turn in 0..<(10 * plan.turns) {
@@ -306,10 +343,11 @@
           guard let moment = await moments.next() else { break }
           times.append((moment - start) / .milliseconds(1))
         }
-        result.note(.delivery, percentile(0.95, ofSorted: times.sorted()))
+        result.note(Workload.delivery, percentile(0.95, ofSorted: times.sorted()))
         group.cancelAll()
         while (try? await group.next()) != nil {}
       }
+      result.note(Workload.stream, bytes / 1_000)
     }
 
     /// Bytes that a stream takes in this process, at both its ends.
@@ -320,16 +358,16 @@
       let (before, streams) = (ProcessMemory.current()?.residentBytes ?? 0, plan.streams)
       var bytes = 0.0
       try await withThrowingTaskGroup(of: Void.self) { group in
-        let open = Atomic(0)
+        let open = Counter()
         for number in 0..<streams {
           group.addTask { [self] in
             try await client.stream(method, listen(to: number)) { (message: WireListenResponse) in
-              open.add(1, ordering: .relaxed)
+              open.add()
               return body(message)
             }
           }
         }
-        while open.load(ordering: .relaxed) < streams {
+        while open.value < streams {
           try await Task.sleep(for: .milliseconds(20))
         }
         bytes = Double((ProcessMemory.current()?.residentBytes ?? 0) - before) / Double(streams)
@@ -373,9 +411,9 @@
           }
         }
       }
-      result.note(.query, Double(plan.documents) / time * 1_000_000)
+      result.note(Workload.query, Double(plan.documents) / time * 1_000_000)
       let peak = ProcessMemory.current()?.peakBytes ?? 0
-      result.note(.queryMemory, Double(peak - before) / 1_048_576)
+      result.note(Workload.queryMemory, Double(peak - before) / 1_048_576)
     }
   }
 #else
