@@ -42,6 +42,22 @@ struct ClientWrites: Sendable {
     self.compiled = compiled
   }
 
+  /// The answer to writes that were committed before, from what the documents have now.
+  ///
+  /// - Parameter time: when they were committed.
+  func answer(again rows: Rows, at time: Timestamp) throws(DatabaseError) -> ClientCommit {
+    let reader = DocumentReader(rows: rows)
+    var answers: [ClientCommit.Answer] = []
+    for write in writes {
+      let contents = try reader.contents(of: write.path)
+      answers.append(
+        ClientCommit.Answer(
+          updateTime: contents?.stamps.updateTime,
+          transformed: write.transformed { contents?.value(at: $0) }))
+    }
+    return ClientCommit(answers: answers, time: time)
+  }
+
   /// What the commit tells the client.
   func answer(_ commit: CompletedCommit, _ transformed: [[Value]]) -> ClientCommit {
     let time = Timestamp(unchecked: commit.receipt?.time ?? commit.now)
@@ -55,50 +71,100 @@ struct ClientWrites: Sendable {
   }
 }
 
+/// A client's commit before it is made.
+private enum PreparedClientCommit: Sendable {
+  case new(PreparedCommit, transformed: [[Value]])
+  /// The same group was committed before.
+  case repeated(ClientCommit)
+}
+
+/// What a client's commit leaves for its answer.
+private enum ClientOutcome: Sendable {
+  case committed([WrittenDocument], transformed: [[Value]])
+  case repeated(ClientCommit)
+}
+
+extension Derivation<ClientOutcome> {
+  fileprivate init(_ prepared: consuming PreparedClientCommit) {
+    switch prepared {
+    case .repeated(let commit):
+      outcome = .repeated(commit)
+      batch = Batch()
+    case .new(let commit, let transformed):
+      outcome = .committed(commit.documents, transformed: transformed)
+      batch = commit.batch
+      consequences = commit.consequences
+    }
+  }
+}
+
+extension ClientWrites {
+  /// Prepares the writes, and the one that records their group.
+  fileprivate func prepare(
+    _ record: DocumentWrite?, _ stored: StoredRows?, in rows: Rows
+  ) throws(DatabaseError) -> PreparedClientCommit {
+    var preparation = WritePreparation(rows)
+    var transformed: [[Value]] = []
+    for (place, write) in compiled.enumerated() {
+      try preparation.apply(write, stored?[place])
+      transformed.append(writes[place].transformed(by: preparation))
+    }
+    if let record { try preparation.apply(record, stored?[compiled.count]) }
+    return .new(try preparation.finish(), transformed: transformed)
+  }
+}
+
 extension ClientWrite {
-  /// What the transforms of this write, the last so far, came to.
-  func transformed(by preparation: WritePreparation) -> [Value] {
+  /// What the transforms of this write came to, by what the document has at their paths.
+  fileprivate func transformed(_ value: (FieldNames) -> Value?) -> [Value] {
     transforms.map { transform in
       switch transform.value.operation {
       case .arrayUnion, .arrayRemove: .null
-      default: preparation.value(at: transform.path, of: path) ?? .null
+      default: value(transform.path) ?? .null
       }
     }
+  }
+
+  /// The same, of the last write so far.
+  func transformed(by preparation: WritePreparation) -> [Value] {
+    transformed { preparation.value(at: $0, of: path) }
   }
 }
 
 extension Database {
   /// Commits a client's writes in their order, all or none. Several may be to one document.
   ///
+  /// - Parameter group: which group of a stream these are. A group that is committed already is not
+  ///   committed again: the answer then has the documents' present values.
   /// - Throws: `.invalidArgument` naming the document and the field; `.notFound`, `.alreadyExists`
   ///   or `.failedPrecondition` naming the document that is not as a write's condition says;
   ///   otherwise as `WriteBatch.commit(durability:)`.
   /// - Complexity: as `WriteBatch.commit(durability:)`.
   @concurrent
   package func commit(
-    _ writes: [ClientWrite], durability: Durability? = nil
+    _ writes: [ClientWrite], as group: WriteGroup? = nil, durability: Durability? = nil
   ) async throws(DatabaseError) -> ClientCommit {
     // A commit's time may be a little ahead of the clock.
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
+    let record = group?.write(at: now())
+    let all = writes.compiled + (record.map { [$0] } ?? [])
     let (outcome, receipt) = try await commit(
-      .documents(writes.compiled), durability: durability
+      .documents(all), durability: durability
     ) { (snapshot) throws(DatabaseError) in
-      let stored = try await storedRows(of: writes.compiled, in: snapshot)
-      let (prepared, transformed) = try await read(snapshot) { (rows) throws(DatabaseError) in
-        var preparation = WritePreparation(rows)
-        var transformed: [[Value]] = []
-        for (place, write) in writes.compiled.enumerated() {
-          try preparation.apply(write, stored?[place])
-          transformed.append(writes.writes[place].transformed(by: preparation))
+      let stored = try await storedRows(of: all, in: snapshot)
+      let prepared = try await read(snapshot, asOf: now()) { (rows) throws(DatabaseError) in
+        if let group, let time = try rows.time(ofCommitted: group) {
+          return PreparedClientCommit.repeated(try writes.answer(again: rows, at: time))
         }
-        return (try preparation.finish(), transformed)
+        return try writes.prepare(record, stored, in: rows)
       }
-      return Derivation(
-        outcome: (documents: prepared.documents, transformed: transformed),
-        batch: prepared.batch, consequences: prepared.consequences)
+      return Derivation(prepared)
     }
-    let commit = CompletedCommit((outcome.documents, receipt), in: self)
-    return writes.answer(commit, outcome.transformed)
+    switch outcome {
+    case .repeated(let commit): return commit
+    case .committed(let documents, let transformed):
+      return writes.answer(CompletedCommit((documents, receipt), in: self), transformed)
+    }
   }
 
   /// Commits one write.

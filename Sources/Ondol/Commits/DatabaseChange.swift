@@ -69,8 +69,8 @@ extension DatabaseChange {
     switch content {
     case .documents(let placed):
       let documents = placed.map(\.document)
-      guard !documents.allSatisfy(\.isOfMigrations) else { return nil }
-      self.documents = documents.filter { $0.storagePath == nil && !$0.isOfMigrations }
+      guard !documents.allSatisfy(\.isRecord) else { return nil }
+      self.documents = documents.filter { $0.storagePath == nil && !$0.isRecord }
       objects = documents.compactMap { Object($0, in: database) }
       droppedCollection = nil
       renamedCollection = nil
@@ -126,9 +126,9 @@ extension DatabaseChange.RenamedCollection {
 }
 
 extension DatabaseChange.Document {
-  /// Whether it records a migration, and is not the app's.
-  var isOfMigrations: Bool {
-    (try? reference.place.get()).map { MigrationRows.isRecord($0) } ?? false
+  /// Whether it is a record of the database's own work, and not the app's.
+  var isRecord: Bool {
+    (try? reference.place.get()).map { HiddenRows.isRecord($0) } ?? false
   }
 
   /// The storage path that the document is; nil for a document of the app.

@@ -179,7 +179,7 @@ final class SalvageWork: @unchecked Sendable {
     for number in catalog.keyedFamilies { try target.makeKeyedGroup(number) }
     try target.finish(rows, sequence: sequence, time: time)
     var report = SalvageReport()
-    report.collections = collections.values.filter { !StorageRows.isHidden(root: $0.name) }
+    report.collections = collections.values.filter { !HiddenRows.isHidden(root: $0.name) }
       .sorted { $0.name < $1.name }
     if let paths = collections.values.first(where: { isSame($0.name, StorageRows.root) }) {
       report.storagePaths = paths.saved

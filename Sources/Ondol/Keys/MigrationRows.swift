@@ -15,13 +15,9 @@ enum MigrationRows {
   /// The record that a path in a dump names; nil when it names none.
   static func document(named name: String) -> DocumentPath? {
     let segments = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    guard let path = try? DocumentPath(stored: segments), isRecord(path) else { return nil }
+    guard let path = try? DocumentPath(stored: segments), HiddenRows.isRecord(path),
+      isSame(path.segments[0], root)
+    else { return nil }
     return path
-  }
-
-  /// Whether a document is a record.
-  static func isRecord(_ path: DocumentPath) -> Bool {
-    path.segments.count == 2 && isSame(path.segments[0], root)
-      && ResourceName.problem(withID: path.segments[1]) == nil
   }
 }

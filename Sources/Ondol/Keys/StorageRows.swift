@@ -27,11 +27,6 @@ enum StorageRows {
   /// Stands for "/" in ids.
   private static let separator = "\n"
 
-  /// The root collections that are not the app's, and are shown to nobody.
-  static func isHidden(root: String) -> Bool {
-    isSame(root, Self.root) || isSame(root, MigrationRows.root)
-  }
-
   /// The id of the document that is a path. Begins with a separator also at the top, so that no
   /// path makes an id that an id may not be.
   static func id(of path: String) -> String {
@@ -95,7 +90,7 @@ extension DocumentPath {
   /// Throws as `init(segments:)`.
   init(stored segments: [String]) throws(DatabaseError) {
     let path = DocumentPath(unchecked: segments)
-    if segments.count == 2, path.storagePath != nil || MigrationRows.isRecord(path) {
+    if segments.count == 2, path.storagePath != nil || HiddenRows.isRecord(path) {
       self = path
     } else {
       try self.init(segments: segments)

@@ -49,7 +49,7 @@ package struct SeenCommit: Sendable {
   package var touched: (documents: [DocumentPath], storage: Bool) {
     guard let note, case .documents(let documents) = note.content else { return ([], true) }
     let changed = documents.filter(\.isChanged).map(\.path)
-      .filter { !MigrationRows.isRecord($0) }
+      .filter { !HiddenRows.isRecord($0) }
     let own = changed.filter { $0.storagePath == nil }
     return (own, own.count < changed.count)
   }
@@ -79,7 +79,7 @@ package struct SeenCommit: Sendable {
           renamedCollection: .init(renaming)), false
       )
     case .documents(let written):
-      let changed = written.filter { $0.isChanged && !MigrationRows.isRecord($0.path) }
+      let changed = written.filter { $0.isChanged && !HiddenRows.isRecord($0.path) }
       guard !changed.isEmpty else { return nil }
       let documents = changed.prefix(limit).map { document in
         let change = ObservedChange(document, announcement)

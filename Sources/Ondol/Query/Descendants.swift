@@ -71,7 +71,7 @@ extension Rows {
   /// The ids of the collections at the top, in their order.
   func collectionIDs() throws(DatabaseError) -> [String] {
     var names: [String] = []
-    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+    for family in try catalog.families(in: self) where !HiddenRows.isHidden(root: family.root) {
       guard !catalog.keys.isLocked(family) else {
         names.append(family.root)
         continue
@@ -90,7 +90,7 @@ extension Rows {
   /// The ids that collections have at any depth, as far as the catalog knows them, in their order.
   func collectionGroupIDs() throws(DatabaseError) -> [String] {
     var names: Set<ExactText> = []
-    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+    for family in try catalog.families(in: self) where !HiddenRows.isHidden(root: family.root) {
       for pattern in family.collections.keys {
         if let last = pattern.collectionIDs.last { names.insert(ExactText(last)) }
       }

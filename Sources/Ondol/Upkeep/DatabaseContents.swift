@@ -64,7 +64,7 @@ extension Database {
 extension Rows {
   fileprivate func contents(shards: Int) throws(DatabaseError) -> DatabaseContents {
     var collections: [DatabaseContents.Collections] = []
-    for family in try catalog.families(in: self) where !StorageRows.isHidden(root: family.root) {
+    for family in try catalog.families(in: self) where !HiddenRows.isHidden(root: family.root) {
       let isLocked = catalog.keys.isLocked(family)
       for (pattern, entry) in family.collections {
         if isLocked {

@@ -78,7 +78,7 @@ extension Database {
     try await read(try engineSnapshot()) { [builds, feedback] (rows) throws(DatabaseError) in
       var declarations = Declarations()
       for family in try rows.catalog.families(in: rows)
-      where !StorageRows.isHidden(root: family.root) && !rows.catalog.keys.isLocked(family) {
+      where !HiddenRows.isHidden(root: family.root) && !rows.catalog.keys.isLocked(family) {
         for (pattern, entry) in family.collections {
           let name = pattern.description
           for index in entry.indexes + entry.searches {

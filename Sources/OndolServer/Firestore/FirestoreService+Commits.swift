@@ -97,22 +97,15 @@
       context: ServerContext
     ) async throws {
       try await drain.run { [self] in
-        var open: (call: Call, stream: OpenWriteStream)?
+        var open: (call: Call, token: WriteStreamToken)?
         for try await message in request {
-          if let (call, stream) = open {
-            try await Self.mapErrors(in: call.name) {
-              let writes = try call.values.writes(message.writes)
-              let commit = try await stream.commit(writes, in: call.database)
-              try await response.write(
-                .with {
-                  $0.streamToken = Data(stream.token)
-                  $0.writeResults = commit.answers.map { call.values.wire($0) }
-                  $0.commitTime = call.values.wire(commit.time)
-                })
-            }
-          } else {
+          guard let (call, token) = open else {
             let call = try await call(message.database)
             open = (call, try await begin(message, call, response))
+            continue
+          }
+          open?.token = try await Self.mapErrors(in: call.name) {
+            try await commit(message, after: token, call, response)
           }
         }
       }
@@ -121,19 +114,40 @@
     /// Answers the message that a stream of writes begins with.
     private func begin(
       _ message: WireWriteRequest, _ call: Call, _ response: RPCWriter<WireWriteResponse>
-    ) async throws -> OpenWriteStream {
+    ) async throws -> WriteStreamToken {
       try await Self.mapErrors(in: call.name) {
         guard message.writes.isEmpty else {
           throw DatabaseError(.invalidArgument, "a stream of writes begins without any")
         }
-        let stream = try writeStreams.open(token: [UInt8](message.streamToken))
+        let token =
+          message.streamToken.isEmpty
+          ? WriteStreamToken(newIn: call.database)
+          : try WriteStreamToken([UInt8](message.streamToken))
+        try await call.database.prepareForWriteGroups()
         try await response.write(
           .with {
-            $0.streamID = stream.id
-            $0.streamToken = Data(stream.token)
+            $0.streamID = token.stream
+            $0.streamToken = Data(token.bytes)
           })
-        return stream
+        return token
       }
+    }
+
+    /// Commits the group of writes that follows a token; the group's token.
+    private func commit(
+      _ message: WireWriteRequest, after token: WriteStreamToken, _ call: Call,
+      _ response: RPCWriter<WireWriteResponse>
+    ) async throws -> WriteStreamToken {
+      let (group, token) = try token.next()
+      let commit = try await call.database.commit(
+        try call.values.writes(message.writes), as: group)
+      try await response.write(
+        .with {
+          $0.streamToken = Data(token.bytes)
+          $0.writeResults = commit.answers.map { call.values.wire($0) }
+          $0.commitTime = call.values.wire(commit.time)
+        })
+      return token
     }
   }
 #endif

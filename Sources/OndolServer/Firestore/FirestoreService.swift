@@ -6,7 +6,7 @@
   import Foundation
   import GRPCCore
   import Ondol
-  import OndolWire
+  package import OndolWire
   import SwiftProtobuf
 
   /// Serves Firestore's protocol.
@@ -14,7 +14,6 @@
     let directory: any DatabaseDirectory
     let drain: Drain
     let metrics: CallMetrics
-    let writeStreams = WriteStreams()
 
     /// A call's database, and how its values are mapped.
     struct Call: Sendable {
@@ -79,6 +78,13 @@
 
     /// Everyone, as long as nobody signs in.
     static let owner = "owner"
+  }
+
+  /// Firestore's service without a transport: its calls, as a simulation makes them.
+  package func firestoreService(
+    of directory: any DatabaseDirectory
+  ) -> any WireFirestore.SimpleServiceProtocol {
+    FirestoreService(directory: directory, drain: Drain(), metrics: CallMetrics())
   }
 
   /// As of when a request wants to read: the selectors of all messages are alike.
