@@ -22,8 +22,6 @@ struct StepChanges: Sendable {
 final class StepReader: Sendable {
   private let catalog: Catalog
   private let observers: Observers
-  /// The collections with documents in them, by keyspace, as of the last step.
-  private let patterns = Guarded<[UInt32: CollectionPattern]?>(nil)
 
   init(_ catalog: Catalog, _ observers: Observers) {
     self.catalog = catalog
@@ -35,7 +33,7 @@ final class StepReader: Sendable {
   func prepare(for step: FollowerStep) -> Bool {
     do throws(DatabaseError) {
       guard try ChangedRows(step)?.hasCatalogRows ?? true else { return true }
-      try follow(Rows(step.after, catalog, mayBlock: true))
+      try catalog.follow(Rows(step.after, catalog, mayBlock: true))
       return true
     } catch {
       return false
@@ -47,16 +45,19 @@ final class StepReader: Sendable {
     let before = Rows(step.before, catalog, mayBlock: true)
     let after = Rows(step.after, catalog, mayBlock: true)
     guard observers.count > 0, let changed = try ChangedRows(step) else {
-      try follow(after)
+      try catalog.follow(after)
       return .unknown
     }
     var changes = StepChanges(isKnown: true)
     if changed.hasCatalogRows {
       changes.uncertainRoots = try rootsOfOthers(before, after)
-      try follow(after)
+      try catalog.follow(after)
     }
+    // Looked up for each step: this process may have made or renamed collections since the last one.
+    let patterns = try patterns(in: after)
     for (key, point) in changed.rows {
-      guard let path = try path(ofDocumentAt: key, in: after), observers.areConcerned(with: path)
+      guard let path = try Self.path(ofDocumentAt: key, in: patterns),
+        observers.areConcerned(with: path)
       else { continue }
       if let change = try change(at: path, before, after, point) {
         changes.documents.append(change)
@@ -65,27 +66,22 @@ final class StepReader: Sendable {
     return changes
   }
 
-  private func follow(_ rows: Rows) throws(DatabaseError) {
-    let families = try catalog.follow(rows)
-    patterns.withLock { $0 = Self.patterns(of: families) }
-  }
-
-  private static func patterns(of families: [Family]) -> [UInt32: CollectionPattern] {
+  /// The collections with documents in them, by keyspace.
+  private func patterns(in rows: Rows) throws(DatabaseError) -> [UInt32: CollectionPattern] {
     var patterns: [UInt32: CollectionPattern] = [:]
-    for family in families {
+    for family in try catalog.families(in: rows) {
       for (pattern, entry) in family.collections { patterns[entry.keyspace.rawValue] = pattern }
     }
     return patterns
   }
 
   /// Nil for a row that is no document's.
-  private func path(
-    ofDocumentAt key: [UInt8], in rows: Rows
+  private static func path(
+    ofDocumentAt key: [UInt8], in patterns: [UInt32: CollectionPattern]
   ) throws(DatabaseError) -> DocumentPath? {
-    if patterns.withLock({ $0 == nil }) { try follow(rows) }
-    guard let keyspace = Keyspace(of: key),
-      let pattern = patterns.withLock({ $0?[keyspace.rawValue] })
-    else { return nil }
+    guard let keyspace = Keyspace(of: key), let pattern = patterns[keyspace.rawValue] else {
+      return nil
+    }
     return try DocumentNaming(pattern, keyspace, collection: nil).path(of: key.bytes)
   }
 

@@ -63,6 +63,35 @@ import Testing
     for database in databases { try await database.close() }
   }
 
+  /// What collections there are was remembered from the last step of others. In a collection that
+  /// the process itself had made or renamed since, it heard of nothing that others wrote.
+  @Test func `A listener hears of others in a collection that its process made`() async throws {
+    let environment = Environment.memory()
+    let store = SimulatedStore(seed: 5, environment: environment)
+    let databases = try await open(store, environment, count: 2)
+    let (one, other) = (databases[0], databases[1])
+    var steps = other.collection("before").snapshots.makeAsyncIterator()
+    #expect(try await steps.next()?.documents.isEmpty == true)
+    try await one.document("before/a").setData(["n": 1])
+    #expect(try await steps.next()?.documents.count == 1)
+
+    var made = other.collection("made").snapshots.makeAsyncIterator()
+    #expect(try await made.next()?.documents.isEmpty == true)
+    try await other.document("made/a").setData(["n": 1])
+    #expect(try await made.next()?.documents.map(\.documentID) == ["a"])
+    try await one.refresh()
+    try await one.document("made/b").setData(["n": 2])
+    #expect(try await made.next()?.documents.map(\.documentID) == ["a", "b"])
+
+    try await other.collection("made").rename(to: "renamed")
+    var renamed = other.collection("renamed").snapshots.makeAsyncIterator()
+    #expect(try await renamed.next()?.documents.count == 2)
+    try await one.refresh()
+    try await one.document("renamed/c").setData(["n": 3])
+    #expect(try await renamed.next()?.documents.map(\.documentID) == ["a", "b", "c"])
+    for database in databases { try await database.close() }
+  }
+
   @Test func `An index that one makes the others keep and use`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 2, environment: environment)
