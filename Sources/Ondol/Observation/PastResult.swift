@@ -51,6 +51,24 @@ final class ResumedListener: Listener {
   }
 }
 
+extension Database {
+  /// The present, which has the commit that a token names. Another process may have made that
+  /// commit, and this one not have heard of it.
+  fileprivate func datedSnapshot(
+    notBefore token: ChangeToken
+  ) async throws(DatabaseError) -> (Snapshot, CommitPoint) {
+    let (snapshot, point) = try datedSnapshot()
+    if point.sequence >= token.point.sequence { return (snapshot, point) }
+    _ = try await refresh()
+    let (later, reached) = try datedSnapshot()
+    guard reached.sequence >= token.point.sequence else {
+      throw DatabaseError(
+        .outOfRange, "the commit that the token names is not there; read everything and go on")
+    }
+    return (later, reached)
+  }
+}
+
 /// The documents that changed since a commit, as they were then.
 private struct UndoneChanges {
   /// Nil for one that was not there.
@@ -65,7 +83,7 @@ extension LiveQueryPlan {
   func result(
     asOf token: ChangeToken
   ) async throws(DatabaseError) -> (ResultView, SequenceNumber) {
-    let (snapshot, point) = try database.datedSnapshot()
+    let (snapshot, point) = try await database.datedSnapshot(notBefore: token)
     let undone = try await changes(since: token, through: point)
     var wide = shape
     wide.selection = nil
