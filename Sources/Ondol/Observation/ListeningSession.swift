@@ -186,18 +186,20 @@ package actor ListeningSession {
 
   /// Evaluates what is stale, and works in what others lack, up to one commit.
   private func evaluate() async throws(DatabaseError) -> ListenStep {
-    var (resumed, failed) = ([Int32: ResumedTarget](), [Int32: DatabaseError]())
     for (id, target) in targets where target.isStale {
       guard let resumption = target.resumption else { continue }
       let result = await resumption.find()
-      guard targets[id]?.number == target.number else { continue }
-      resumed[id] = result
-      targets[id]?.resume(with: result)
+      if targets[id]?.number == target.number { targets[id]?.resume(with: result) }
     }
+    // A target that is added from here on waits for the next step. What a client has seen of one
+    // that came back is not known yet, and commits between this moment and its subscription would
+    // reach it neither as changes nor by its evaluation.
+    let known = Set(targets.values.filter { $0.resumption == nil }.map(\.number))
     let moment = try database.readMoment()
     await database.engine.finishAnnouncing(through: moment.point.sequence)
     apply(inbox.takeEntries(through: moment.version))
-    for (id, target) in targets where target.isStale {
+    var failed: [Int32: DatabaseError] = [:]
+    for (id, target) in targets where target.isStale && known.contains(target.number) {
       let result = await target.evaluation(at: moment)
       guard targets[id]?.number == target.number else { continue }
       switch result {
@@ -205,11 +207,11 @@ package actor ListeningSession {
       case .failure(let error): failed[id] = error
       }
     }
-    return try await step(at: moment, resumed, failed)
+    return try await step(at: moment, failed)
   }
 
   private func step(
-    at moment: ReadMoment, _ resumed: [Int32: ResumedTarget], _ failed: [Int32: DatabaseError]
+    at moment: ReadMoment, _ failed: [Int32: DatabaseError]
   ) async throws(DatabaseError) -> ListenStep {
     newest = (moment.token, moment.time.microsecondsSince1970)
     var step = ListenStep(newest)
@@ -222,9 +224,10 @@ package actor ListeningSession {
     for (id, target) in targets where target.version != nil {
       if !target.isComplete { step.completed.append(id) }
       targets[id]?.show(to: &collector, as: id)
-      if case .lost? = resumed[id] { step.reset.append(id) }
-      if case .found(let seen)? = resumed[id] {
-        step.counts[id] = (seen.result.count, targets[id]?.count ?? 0)
+      switch targets[id]?.takeResumed() {
+      case .lost?: step.reset.append(id)
+      case .found(let seen)?: step.counts[id] = (seen.result.count, targets[id]?.count ?? 0)
+      case nil: break
       }
     }
     let left = collector.leftPaths

@@ -45,6 +45,9 @@ struct SessionTarget: Sendable {
   private var result: TargetResult?
   /// What the client has been told.
   private var shown: TargetResult?
+  /// What was found out of a target that came back, until the client is told.
+  private var resumed: ResumedTarget?
+  private var isResumed = false
   /// The newest commit in the result; nil as long as there is none.
   private(set) var version: Version?
   /// Whether the result must be evaluated.
@@ -84,9 +87,10 @@ struct SessionTarget: Sendable {
 
   // MARK: - Evaluating
 
-  /// What to find out before the first evaluation of a target that came back.
+  /// What to find out before the first evaluation of a target that came back; nil when that is
+  /// done.
   var resumption: Resumption? {
-    guard case .query(let plan) = kind, result == nil, shown == nil else { return nil }
+    guard case .query(let plan) = kind, !isResumed else { return nil }
     return switch start {
     case .nothing: nil
     case .result(let token): Resumption(plan: plan, token: token)
@@ -97,6 +101,14 @@ struct SessionTarget: Sendable {
   /// Takes note of what the client has seen.
   mutating func resume(with seen: ResumedTarget) {
     if case .found(let view) = seen { shown = .query(view) }
+    resumed = seen
+    isResumed = true
+  }
+
+  /// What was found out of what the client has seen, for the step that completes the target.
+  mutating func takeResumed() -> ResumedTarget? {
+    defer { resumed = nil }
+    return resumed
   }
 
   func evaluation(at moment: ReadMoment) async -> Result<TargetResult, DatabaseError> {
