@@ -120,7 +120,8 @@ extension Database {
       guard error.code != .cancelled, error.code != .failedPrecondition else { return }
       options.logger.error(
         "documents whose time is over could not be removed", metadata: ["error": "\(error)"])
-      reap(by: now() + Self.pauseAfterFailure)
+      // Until it is opened again nothing can be removed.
+      if engine.failure == nil { reap(by: now() + Self.pauseAfterFailure) }
     }
   }
 

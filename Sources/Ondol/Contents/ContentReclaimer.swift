@@ -104,6 +104,8 @@ struct ContentReclaimer: Sendable {
     } catch {
       guard error.code != .cancelled, error.code != .failedPrecondition else { return }
       logger.error("contents could not be reclaimed", metadata: ["error": "\(error)"])
+      // Until the database is opened again nothing can be reclaimed.
+      guard engine.failure == nil else { return }
       expect(by: environment.now() &+ Self.leastPatience)
     }
   }

@@ -262,6 +262,10 @@ public final class Database: Sendable {
     try await rethrowing { () async throws(EngineError) in try await engine.close() }
   }
 
+  /// Why the database must be opened again before it can be written; nil while it works. A write
+  /// to its files has failed, or its server has lost commits that were seen.
+  package var failure: DatabaseError? { engine.failure.map { DatabaseError($0) } }
+
   /// Has a database that was opened with `.readOnly` access show what its writer has written since:
   /// all commits up to some one. Reads under way and snapshots taken before go on with what they
   /// see. A commit may be shown before the write that made it has returned, even before it would

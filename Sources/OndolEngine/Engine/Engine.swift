@@ -329,6 +329,15 @@ package final class Engine: Sendable {
     upkeep.compactAll()
   }
 
+  /// Why nothing can be written until the database is opened again; nil while it works.
+  package var failure: EngineError? {
+    let failure = remote?.line.failure ?? storage.sequencer.failure
+    switch failure {
+    case .poisoned?, .outOfStep?: return failure
+    default: return nil
+    }
+  }
+
   /// What the files hold, for people who look.
   package var metrics: EngineMetrics { EngineMetrics(storage) }
 

@@ -58,9 +58,16 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func serveOne() async throws {
-      let opened = try await open()
+      let (place, options) = (database.place, try Self.options)
+      let isOnServer = database.isOnServer
+      _ = try ServerAddress.store(place, creates: true)
+      let opened = OpenedDatabase { () throws(DatabaseError) in
+        guard isOnServer else { return try await Database.open(at: place, options: options) }
+        return try await Self.open(onServer: place, options)
+      }
       do {
-        try await serve(SingleDatabase(ServedDatabase(opened)))
+        try await opened.begin()
+        try await serve(SingleDatabase(opened))
       } catch {
         try? await Self.finish { try await opened.close() }
         throw error
@@ -78,11 +85,8 @@ struct ServeCommand: AsyncParsableCommand {
           let path = try ManyDatabases.path(in: place, project: project, id: id)
           return try await Database.open(at: path, options: options)
         }
-        let address = ManyDatabases.address(at: place, project: project, id: id)
-        guard let store = try? ServerAddress.store(address, creates: true) else {
-          throw DatabaseError(.unavailable, "the server cannot be reached")
-        }
-        return try await Database.open(on: store, options: options)
+        return try await Self.open(
+          onServer: ManyDatabases.address(at: place, project: project, id: id), options)
       }
       do {
         try await serve(folder)
@@ -93,11 +97,14 @@ struct ServeCommand: AsyncParsableCommand {
       try await Self.finish { try await folder.close() }
     }
 
-    private func open() async throws -> Database {
-      var options = try Self.options
-      guard let store = try ServerAddress.store(database.place, creates: true) else {
-        return try await Database.open(at: database.place, options: options)
+    /// Opens a database in a server's tables, which has no key of its own.
+    private static func open(
+      onServer address: String, _ options: Database.Options
+    ) async throws(DatabaseError) -> Database {
+      guard let store = try? ServerAddress.store(address, creates: true) else {
+        throw DatabaseError(.unavailable, "the server cannot be reached")
       }
+      var options = options
       options.encryption = nil
       return try await Database.open(on: store, options: options)
     }

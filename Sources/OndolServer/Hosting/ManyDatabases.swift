@@ -12,7 +12,7 @@
       @Sendable (_ project: String, _ id: String) async throws(DatabaseError) -> Database
 
     private let open: Open
-    private var opening: [DatabaseName: Task<Result<ServedDatabase, DatabaseError>, Never>] = [:]
+    private var databases: [DatabaseName: OpenedDatabase] = [:]
     private var isClosed = false
 
     package init(_ open: @escaping Open) {
@@ -23,7 +23,7 @@
       project: String, id: String
     ) async throws(DatabaseError) -> ServedDatabase {
       let name = DatabaseName(project: project, id: id)
-      if let known = opening[name] { return try await known.value.get() }
+      if let known = databases[name] { return try await known.served() }
       guard !isClosed else {
         throw DatabaseError(.unavailable, "the server is shutting down")
       }
@@ -33,18 +33,11 @@
           "\"\(part)\" cannot name a database here: up to 128 letters, digits and -_.:(), and no"
             + " dot in front")
       }
-      let task = Task { [open] () -> Result<ServedDatabase, DatabaseError> in
-        do throws(DatabaseError) {
-          return .success(ServedDatabase(try await open(project, id)))
-        } catch {
-          return .failure(error)
-        }
+      let database = OpenedDatabase { [open] () throws(DatabaseError) in
+        try await open(project, id)
       }
-      opening[name] = task
-      let result = await task.value
-      // What failed is tried again by the next call.
-      if case .failure = result { opening[name] = nil }
-      return try result.get()
+      databases[name] = database
+      return try await database.served()
     }
 
     /// Closes all databases.
@@ -53,15 +46,14 @@
     package func close() async throws(DatabaseError) {
       isClosed = true
       var first: DatabaseError?
-      for task in opening.values {
-        guard case .success(let served) = await task.value else { continue }
+      for database in databases.values {
         do throws(DatabaseError) {
-          try await served.database.close()
+          try await database.close()
         } catch {
           first = first ?? error
         }
       }
-      opening = [:]
+      databases = [:]
       if let first { throw first }
     }
 

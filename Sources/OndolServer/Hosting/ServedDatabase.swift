@@ -29,10 +29,15 @@
 
   /// One database, which is the usual one of every project.
   package struct SingleDatabase: DatabaseDirectory {
-    private let served: ServedDatabase
+    private let find: @Sendable () async throws(DatabaseError) -> ServedDatabase
 
+    /// A database that somebody else opens and closes.
     package init(_ served: ServedDatabase) {
-      self.served = served
+      find = { served }
+    }
+
+    package init(_ opened: OpenedDatabase) {
+      find = { () throws(DatabaseError) in try await opened.served() }
     }
 
     package func database(
@@ -44,7 +49,7 @@
           "The database \(id) does not exist for project \(project): this server has one database,"
             + " \(DatabaseName.usual). `--many` serves a folder of them")
       }
-      return served
+      return try await find()
     }
   }
 #endif
