@@ -143,6 +143,7 @@ let package = Package(
         "Ondol", "OndolTerminal", "OndolEngine", "OndolTestKit", argumentParser,
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])),
         .target(name: "OndolPostgresTestKit", condition: .when(traits: ["Postgres"])),
+        .target(name: "OndolServerTestKit", condition: .when(traits: ["Server"])),
       ]),
     // The example apps, for whoever has the sources: no product, and so called as it is run.
     .executableTarget(
@@ -172,7 +173,7 @@ let package = Package(
     .testTarget(
       name: "ServerTests",
       dependencies: [
-        "Ondol", "OndolServer", "OndolTestKit", "OndolWire",
+        "Ondol", "OndolServer", "OndolServerTestKit", "OndolTestKit", "OndolWire",
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
@@ -180,6 +181,15 @@ let package = Package(
     .testTarget(
       name: "AccountsTests",
       dependencies: ["Ondol", "OndolAccounts", "OndolEngine", "OndolTestKit"]),
+    // Servers, connections and clients in a simulation.
+    .target(
+      name: "OndolServerTestKit",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolServer", "OndolTestKit", "OndolWire",
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+      ], path: "Tests/OndolServerTestKit"),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     // A PostgreSQL for tests, which starts and ends with them.

@@ -21,12 +21,19 @@ struct Main: AsyncParsableCommand {
       TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self,
       TrialCommand<FailoverSuite>.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self,
       SoakCommand.self, TenantsCommand.self, BenchCommand.self,
-    ] + serverCommands)
+    ] + postgresCommands + serverCommands)
 
-  /// Those that need a PostgreSQL.
-  private static var serverCommands: [any ParsableCommand.Type] {
+  private static var postgresCommands: [any ParsableCommand.Type] {
     #if Postgres
       [ServerHistoryCommand.self, ServerSoakCommand.self, AwayCommand.self]
+    #else
+      []
+    #endif
+  }
+
+  private static var serverCommands: [any ParsableCommand.Type] {
+    #if Server
+      [ServeCommand.self]
     #else
       []
     #endif
