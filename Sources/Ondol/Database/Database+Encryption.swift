@@ -1,16 +1,17 @@
-// Keys of a database that is open. What opens it is exchanged by one small file written: the
-// database's own key stays as it is, wrapped anew. Encrypting a database, decrypting it, and
-// exchanging its own key write everything anew, while it is in use; the engine's files and the
-// contents each see to theirs, again and again until nothing is left from before.
+// Changing the keys of an open database. Exchanging the keys that open it writes one small file:
+// the database's own key stays the same and is only wrapped again. Encrypting a database,
+// decrypting it and exchanging its own key rewrite everything while the database is in use. The
+// engine rewrites its files and the content store rewrites the contents, in as many passes as it
+// takes until nothing from before the change is left.
 
 internal import Logging
 internal import OndolEngine
 
-/// How far a database is on its way to another key, or to none.
+/// How far a database has come in changing its key, or in removing it.
 public struct EncryptionProgress: Sendable, Hashable {
-  /// Bytes written anew so far.
+  /// Bytes rewritten so far.
   public var completedBytes: UInt64
-  /// All bytes that are to be written anew, about.
+  /// All bytes to rewrite, approximately.
   public var totalBytes: UInt64
 
   /// From 0 to 1.
@@ -20,18 +21,19 @@ public struct EncryptionProgress: Sendable, Hashable {
 }
 
 extension Database {
-  /// Whether the database takes a key to open. From the moment on at which `encrypt` has begun, up
-  /// to the one at which `decrypt` is done.
+  /// Whether the database needs a key to open: from the moment `encrypt` has begun until `decrypt`
+  /// is done.
   ///
   /// - Complexity: O(1).
   public var isEncrypted: Bool { engine.isEncrypted }
 
-  /// Has these keys open the database from now on, and no others: to take another key, or to have a
-  /// second one in a safe. Reads and writes go on meanwhile; what is stored is not written again.
+  /// Makes these keys, and no others, open the database from now on: use it to exchange a key, or
+  /// to add a second one that you keep in a safe. Reads and writes continue meanwhile, and stored
+  /// data is not rewritten.
   ///
-  /// Copies and backups that were made before open with the keys they were made with, and so do
-  /// remains of the old file that a device may keep in places nobody can name. Where a key has
-  /// become known, use `rekey(with:progress:)`.
+  /// Copies and backups made before this call still open with the keys they were made with. So do
+  /// remains of the old key file, which a device may keep in places that no program can address. If
+  /// a key has leaked, use `rekey(with:progress:)`.
   ///
   /// ```swift
   /// let recovery = Database.Encryption.randomKey()
@@ -39,11 +41,11 @@ extension Database {
   /// ```
   ///
   /// - Parameter keys: 1 to 4 keys.
-  /// - Throws: `.invalidArgument` for another number of keys, or one that cannot be a key;
+  /// - Throws: `.invalidArgument` for another number of keys, or for one that cannot be a key;
   ///   `.failedPrecondition` when the database is not encrypted, is open for reading only, or is
-  ///   closed; `.unavailable` when writing failed, now or before, and then either the old keys or
-  ///   the new ones open it.
-  /// - Complexity: two writes of some kilobytes, synced.
+  ///   closed; `.unavailable` when a write failed, now or earlier. In that case either the old keys
+  ///   or the new ones open the database.
+  /// - Complexity: two writes of a few kilobytes, synced.
   @concurrent
   public func setEncryptionKeys(_ keys: [Encryption]) async throws(DatabaseError) {
     try check(keys)
@@ -54,13 +56,15 @@ extension Database {
 
   // MARK: - Other files
 
-  /// Encrypts a database in the clear, while it is in use. Once this has begun the database opens
-  /// with these keys only; when it returns, nothing that is stored can be read in any of its files.
+  /// Encrypts an unencrypted database while it is in use. As soon as the encryption has begun, the
+  /// database opens with these keys only. When the call returns, none of the database's files holds
+  /// stored data in the clear.
   ///
-  /// What is written anew needs room beside what was there: of rows a segment at a time, of blobs a
-  /// file. It waits for snapshots, listeners' results and backups that still read a file from
-  /// before. When the task is cancelled, the app ends or the power goes, the next opening, which
-  /// takes one of the keys, goes on in the background; so does another call of this.
+  /// The rewritten data needs room beside the old data: one segment at a time for rows, one file at
+  /// a time for blobs. The encryption waits for snapshots, listeners' results and backups that
+  /// still read an old file. When the task is cancelled, the app ends or the power fails, the next
+  /// open resumes the encryption in the background. That open takes one of the keys. Calling this
+  /// method again also resumes it.
   ///
   /// ```swift
   /// try await database.encrypt(with: [.key(key)]) { progress in
@@ -68,17 +72,17 @@ extension Database {
   /// }
   /// ```
   ///
-  /// The device may keep remains of files that were removed, in places that nobody can name; copies
-  /// and backups made before stay in the clear, and URLs of files that `downloadURL()` gave lead
-  /// nowhere any more.
+  /// The device may keep remains of removed files in places that no program can address. Copies and
+  /// backups made earlier stay in the clear. File URLs that `downloadURL()` returned earlier stop
+  /// working.
   ///
   /// - Parameters:
   ///   - keys: 1 to 4 keys, each of which opens the database.
   ///   - progress: called from time to time, and once at the end, on the caller's actor.
-  /// - Throws: `.invalidArgument` for another number of keys, or one that cannot be a key;
+  /// - Throws: `.invalidArgument` for another number of keys, or for one that cannot be a key;
   ///   `.failedPrecondition` when the database is encrypted, is open for reading only, or is
-  ///   closed; `.dataLoss` where a file is damaged, when all others are done; `.cancelled`;
-  ///   `.unavailable` when files from before could not be removed; `.unimplemented` on a server.
+  ///   closed; `.dataLoss` when a file is damaged, after all others are done; `.cancelled`;
+  ///   `.unavailable` when old files could not be removed; `.unimplemented` on a server.
   /// - Complexity: O(bytes in the database), all of which are read and written once.
   public func encrypt(
     with keys: [Encryption], progress: (EncryptionProgress) -> Void = { _ in }
@@ -96,13 +100,14 @@ extension Database {
     }
   }
 
-  /// Takes the encryption from a database, while it is in use: when this returns it opens without a
-  /// key. Up to then it takes the keys that it has. For the rest as `encrypt(with:progress:)`.
+  /// Removes the encryption of a database while it is in use. When the call returns, the database
+  /// opens without a key. Until then it needs one of its current keys. In all other respects this
+  /// behaves like `encrypt(with:progress:)`.
   ///
   /// - Parameter progress: called from time to time, and once at the end, on the caller's actor.
   /// - Throws: `.failedPrecondition` when the database is not encrypted, is open for reading only,
-  ///   or is closed, and when a collection has a key of its own: nobody could erase it any more by
-  ///   dropping the collection; otherwise as `encrypt(with:progress:)`.
+  ///   or is closed, and when a collection has a key of its own, because dropping that collection
+  ///   could no longer erase it; otherwise as `encrypt(with:progress:)`.
   /// - Complexity: O(bytes in the database), all of which are read and written once.
   public func decrypt(
     progress: (EncryptionProgress) -> Void = { _ in }
@@ -117,10 +122,10 @@ extension Database {
     }
   }
 
-  /// Exchanges the key that the files are sealed with, which the app never sees, and has these keys
-  /// open the database from the beginning of this on. When it returns, who once had the old key, or
-  /// one that opened the database, can read nothing of it. Collections with keys of their own get
-  /// other keys, too. For the rest as `encrypt(with:progress:)`.
+  /// Exchanges the key that seals the files, which the app never sees. From the beginning of the
+  /// call, the given keys open the database. When the call returns, the old key and the keys that
+  /// used to open the database can no longer read any of it. Collections with keys of their own
+  /// also get new keys. In all other respects this behaves like `encrypt(with:progress:)`.
   ///
   /// - Parameters:
   ///   - keys: 1 to 4 keys; the same as before, or others.
@@ -158,7 +163,7 @@ extension Database {
       path: path)
   }
 
-  /// Not on the caller's actor: what a passphrase costs keeps a thread busy.
+  /// Runs off the caller's actor, because deriving a key from a passphrase keeps a thread busy.
   @concurrent
   private func keep(_ keys: [Encryption]) async throws(DatabaseError) {
     try refuseInTheClear()
@@ -180,8 +185,8 @@ extension Database {
 
   // MARK: - Going on
 
-  /// Begins a change of keys and sees it through, or goes on with one of the same kind that is
-  /// under way. One of another kind is seen through first.
+  /// Begins a change of keys and completes it, or resumes one of the same kind that is under way. A
+  /// change of another kind that is under way is completed first.
   private func changeKeys(
     _ kind: KeyChangeKind, _ progress: (EncryptionProgress) -> Void,
     begin: @Sendable (Database) async throws(DatabaseError) -> Void,
@@ -199,7 +204,7 @@ extension Database {
     try await finishKeyChange(progress)
   }
 
-  /// Goes on with a change of keys that an earlier life of the database has begun.
+  /// Resumes a change of keys that began before the database was last closed.
   package func goOnChangingKeys() async throws(DatabaseError) {
     guard engine.border != nil else { return }
     try await contents.turns.acquire(.keys)
@@ -208,13 +213,14 @@ extension Database {
     try await finishKeyChange { _ in }
   }
 
-  /// Microseconds between two looks whether files from before are gone, at first and at most.
+  /// Microseconds between two checks whether the old files are gone: the first pause and the
+  /// longest.
   private static let firstPause: Int64 = 1_000
   private static let longestPause: Int64 = 200_000
-  /// Looks at files that nobody reads and that stay all the same.
+  /// How often it checks for files that no read uses and that are still there.
   private static let mostLooks = 300
 
-  /// Writes everything anew that is to be, and waits until nothing is left from before.
+  /// Rewrites everything that the change requires, and waits until no old file is left.
   private func finishKeyChange(
     _ progress: (EncryptionProgress) -> Void
   ) async throws(DatabaseError) {

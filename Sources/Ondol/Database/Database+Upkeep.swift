@@ -1,13 +1,13 @@
-// Keeping house: compaction on request, and what the database can tell of itself. Both go straight
-// to the engine; nothing here touches documents.
+// Upkeep: compaction on request, and the database's metrics. Both go straight to the engine;
+// nothing here touches documents.
 
 internal import OndolEngine
 
-/// How far a compaction is.
+/// How far a compaction has come.
 public struct CompactionProgress: Sendable, Hashable {
   /// Bytes merged so far, before compression.
   public var completedBytes: UInt64
-  /// All bytes there are to merge.
+  /// All bytes to merge.
   public var totalBytes: UInt64
 
   /// From 0 to 1.
@@ -16,69 +16,72 @@ public struct CompactionProgress: Sendable, Hashable {
   }
 }
 
-/// Sizes and counts of a database as of one moment. Sums are since it was opened.
+/// Sizes and counts of a database as of one moment. Sums count from the time it was opened.
 public struct DatabaseMetrics: Sendable, Hashable {
   /// Commits since the database was opened.
   public var commits: Int
-  /// How long commits took, of a sample of one in sixteen: element `n` counts those of 2ⁿ to
-  /// 2ⁿ⁺¹ nanoseconds, with the time they waited for others. 64 elements.
+  /// A histogram of commit times, from a sample of one commit in sixteen. Element `n` counts the
+  /// commits that took 2ⁿ to 2ⁿ⁺¹ nanoseconds, including the time they waited for other commits.
+  /// There are 64 elements.
   public var commitLatency: [Int]
-  /// Bytes of the files of rows and of large values that reads use.
+  /// Bytes of the segments and value files that reads use.
   public var fileBytes: UInt64
-  /// Bytes of rows that are in memory and, but for the log, not yet in files.
+  /// Bytes of rows that are in memory and, apart from the log, not yet in files.
   public var memoryBytes: Int
-  /// Bytes of blocks, filters and indexes that are cached, and of rows in memory, which count
-  /// against the same budget.
+  /// Bytes of cached blocks, filters and indexes, and of rows in memory, which count against the
+  /// same budget.
   public var cachedBytes: Int
-  /// Blocks that were read from files because they were not cached, by reads and by compactions.
+  /// Cache misses: blocks that reads and compactions read from files.
   public var blockLoads: Int
-  /// Blocks that left the cache to make room for others. Many beside few documents read: the cache
-  /// is small for what is read.
+  /// Blocks that the cache evicted to make room for others. Many evictions while reads return few
+  /// documents mean that the cache is too small for what is read.
   public var blockEvictions: Int
-  /// Bytes that a compaction would give back, as far as deletions and large values tell;
-  /// overwritten small rows are not counted.
+  /// Bytes that a compaction would free, estimated from deletions and large values. Overwritten
+  /// small rows are not counted.
   public var reclaimableBytes: UInt64
-  /// The most sorted runs a read must look into; 1 in a database at rest.
+  /// The largest number of runs that a read must look into; 1 in a database at rest.
   public var runs: Int
-  /// Commits that had to wait because the storage was behind, and how long.
+  /// Commits that a write stall delayed because flushes and merges had fallen behind.
   public var delayedCommits: Int
-  /// How long these commits waited in all.
+  /// How long these commits waited in total.
   public var delay: Duration
   /// Bytes that compactions read.
   public var compactionBytesRead: UInt64
   /// Bytes that compactions wrote.
   public var compactionBytesWritten: UInt64
-  /// Bytes of replaced files that reads still going on keep.
+  /// Bytes of replaced files that stay on disk because reads under way still use them.
   public var pinnedBytes: UInt64
-  /// How long ago the oldest picture that somebody still reads was replaced or made; zero when all
-  /// read the newest.
+  /// How long ago the oldest view that a read still uses was replaced or made; zero when all reads
+  /// use the newest view.
   public var oldestReadAge: Duration
-  /// Who holds that picture, as far as its holders have names.
+  /// The names of the reads that hold that view, where they have names.
   public var oldestReadOwners: [String]
-  /// Those who listen to documents, queries and aggregates; equal queries count as often as they
-  /// are listened to.
+  /// Listeners on documents, queries and aggregates. Each listener counts, even when several listen
+  /// to equal queries.
   public var listeners: Int
-  /// Changes that listeners have not asked for yet: bounded, however slow they are.
+  /// Changes that listeners have not taken yet. Their number is bounded, however slow the listeners
+  /// are.
   public var pendingChanges: Int
-  /// What merges have found damaged since the database was opened, a sentence for each file. They
-  /// leave such a file alone, and writing goes on; reads of what is damaged throw `.dataLoss`.
-  /// `verify` looks for more.
+  /// Damage that merges have found since the database was opened, one sentence for each file.
+  /// Merges leave a damaged file alone, and writes continue. Reads of damaged data throw
+  /// `.dataLoss`. `verify` checks everything.
   public var damage: [String]
 }
 
 extension Database {
-  /// Writes everything from memory to files and merges the files, so that deleted and overwritten
-  /// documents take no space and reads look into one run. Then bytes of blobs go that nobody holds
-  /// and that need not be kept any more. Writes and reads go on meanwhile.
+  /// Writes all rows in memory to files and merges the files, so that deleted and overwritten
+  /// documents take no space and a read looks into one run. It then removes blobs that nothing
+  /// holds and whose lease has ended. Writes and reads continue meanwhile.
   ///
-  /// When the task is cancelled this throws `.cancelled`; what was merged by then stays so.
+  /// When the task is cancelled, this throws `.cancelled`, and whatever was merged until then stays
+  /// merged.
   ///
   /// - Parameters:
-  ///   - bytesPerSecond: how much is merged in a second at most, for a device that others need,
-  ///     too; nil for as fast as it goes.
+  ///   - bytesPerSecond: the most bytes to merge in a second, for a device that also does other
+  ///     work; nil for as fast as possible.
   ///   - progress: called from time to time, and once at the end.
   /// - Throws: `.cancelled`; `.invalidArgument` when `bytesPerSecond` is not positive; `.internal`
-  ///   or `.resourceExhausted` when the system refuses.
+  ///   or `.resourceExhausted` when a system call fails.
   /// - Complexity: O(bytes in the database), all of which may be read and written once.
   public func compact(
     bytesPerSecond: Int? = nil, progress: (CompactionProgress) -> Void = { _ in }
@@ -96,7 +99,7 @@ extension Database {
     if !engine.isReadOnly { _ = try await contents.reclaimer.reclaim() }
   }
 
-  /// Sizes, counts, and who keeps space from being freed.
+  /// Sizes, counts, and the readers that keep space from being freed.
   ///
   /// - Complexity: O(files). No file is read.
   public var metrics: DatabaseMetrics {

@@ -1,6 +1,6 @@
-// The front door: open a directory, and there is a database. Start reading here. A write goes on in
-// Commits/WritePath, a read of one document in Catalog/ReadPath, a query in Query/Executor; all
-// of them stand on the engine's snapshots and commits.
+// The entry point: `open` makes a database of a directory. Start reading here. A write continues in
+// Commits/WritePath, a read of one document in Catalog/ReadPath, and a query in Query/Executor. All
+// of them use the engine's snapshots and commits.
 
 internal import Logging
 package import OndolEngine
@@ -17,55 +17,56 @@ package import OndolEngine
 /// try await database.close()
 /// ```
 ///
-/// A database can be used from any task or actor. Reads never wait for writes, and a read that
-/// begins after an awaited write sees it. What Firestore has behind `Firestore.firestore()` is here
-/// a value that the app opens and keeps; there are no apps, projects, settings of a cache, or
-/// network to enable.
+/// You can use a database from any task or actor. Reads never wait for writes, and a read that
+/// begins after an awaited write sees it. Where Firestore has `Firestore.firestore()`, Ondol has a
+/// value that the app opens and keeps. There are no apps, no cache settings and no network to
+/// enable.
 ///
-/// Beside the documents there are files and blobs (`storage`) and one JSON tree (`tree`), in the
-/// same commits. A database that is let go of without `close()` loses nothing that was
+/// Beside documents, the database stores files and blobs (`storage`) and one JSON tree (`tree`),
+/// and one commit can change all of them. Releasing a database without calling `close()` loses no
+/// acknowledged write.
 /// acknowledged.
 public final class Database: Sendable {
   package let engine: Engine
-  /// Where it is, as whoever opened it says.
+  /// The path as the opener gave it.
   package let path: String
   let catalog: Catalog
   /// The bytes of blobs.
   let contents: ContentStore
   let latches = Latches()
-  /// Who listens.
+  /// The listeners.
   let observers: Observers
   /// Makes the keys of children of the tree that are added without one.
   let pushIDs = PushIDs()
-  /// What wakes those who follow the changes.
+  /// Wakes the tasks that follow changes.
   let arrivals: CommitArrivals
-  /// Those who are told of every commit.
+  /// Handlers that receive every commit.
   let taps = CommitTaps()
-  /// All of them.
+  /// All listeners and change feeds.
   let audience = Audience()
   /// How long commits take.
   let commitTimes = CommitTimes()
-  /// What queries found out beside their results.
+  /// What queries learned while they ran, for later plans.
   let feedback = QueryFeedback()
-  /// Plans that are used again.
+  /// Plans that queries reuse.
   let plans = PlanCache()
-  /// What is known of the queries that need no plan.
+  /// Cached facts about queries that need no plan.
   let pointReads = PointReads()
-  /// Types of which no rows are made without fields.
+  /// Types whose rows cannot be made without fields.
   let refusedTypes = RefusedTypes()
-  /// How far the indexes are that are being built.
+  /// The progress of index builds.
   let builds = IndexBuilds()
-  /// Which indexes of words have documents to gather.
+  /// The word indexes that have documents to gather.
   let searches = SearchGathering()
-  /// What searches have learnt of runs of words.
+  /// Cached statistics of runs of words.
   let searchStatistics = SearchStatisticsCache()
-  /// Removes documents whose time is over.
+  /// Removes expired documents.
   let reaper = Reaper()
   let options: Options
   let gates = Gates()
   let runningTransactions = RunningTransactions()
   package let environment: Environment
-  /// Why the last step of a database that another writes could not be followed through.
+  /// The error that ended the last refresh of a database that another process writes.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
 
   private init(engine: Engine, path: String, options: Options, environment: Environment) {
@@ -90,11 +91,12 @@ public final class Database: Sendable {
     if engine.hasOtherWriters { followOthers() }
   }
 
-  /// Has those who listen told of what others commit.
+  /// Reports other processes' commits to the listeners.
   private func followOthers() {
     if engine.isReadOnly { audience.serve { [weak self] in self?.startFollowing() } }
     engine.lookAfterOthers { [weak self] isThorough in self?.lookAfterOthers(isThorough) }
-    // Listeners who wait would go on waiting, and show what the store does not have any more.
+    // Without this, waiting listeners would wait forever and show data that the store no longer
+    // has.
     engine.observeFailure { [observers, arrivals] error in
       observers.fail(with: DatabaseError(error))
       arrivals.fail(with: DatabaseError(error))
@@ -115,7 +117,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// Looks for what others have left who share the database and have died.
+  /// Cleans up after processes that shared the database and have died.
   private func lookAfterOthers(_ isThorough: Bool) {
     engine.startInBackground { [weak self] in
       await self?.carryOutCloseOperationsOfOthers()
@@ -126,7 +128,7 @@ public final class Database: Sendable {
   /// Wall clock in microseconds since 1970.
   package func now() -> Int64 { environment.now() }
 
-  /// Waits as many microseconds; returns at once when the task is cancelled.
+  /// Waits that many microseconds; returns at once when the task is cancelled.
   func rest(_ microseconds: Int64) async { await environment.rest(microseconds) }
 
   /// A random number below `limit`.
@@ -134,23 +136,23 @@ public final class Database: Sendable {
     Int64(environment.random() % UInt64(max(1, limit)))
   }
 
-  /// Opens the database in the directory at `path`, making one when there is none. What a crash
-  /// left is recovered. Indexes that were being built go on being built in the background, and
-  /// queries do without them meanwhile.
+  /// Opens the database in the directory at `path`, and makes one when there is none. Opening
+  /// recovers what a crash left behind. Unfinished index builds continue in the background, and
+  /// queries run without those indexes meanwhile.
   ///
-  /// With `Options.access` of `.readOnly` nothing is made, recovered or finished, and a writer may
-  /// have the directory open at the same time: see `refresh()`.
+  /// With `.readOnly` as `Options.access`, opening makes, recovers and finishes nothing, and a
+  /// writer may have the directory open at the same time: see `refresh()`.
   ///
   /// - Parameters:
-  ///   - path: the database's directory, in a directory that is there.
-  ///   - options: how it is to be opened.
-  /// - Throws: `.invalidArgument` when an option cannot be; `.failedPrecondition` naming the holder
-  ///   when another process, or this one, has the directory open for writing; `.notFound` when
-  ///   there is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied` when
-  ///   the database is encrypted and `Options.encryption` is not its key; `.permissionDenied`,
-  ///   `.resourceExhausted` or `.internal` when the system refuses.
-  /// - Complexity: O(bytes of the logs) that an opening before did not finish: nothing after
-  ///   `close()`, some tens of megabytes after a crash. Files of rows are not read.
+  ///   - path: the database's directory. Its parent directory must exist.
+  ///   - options: how to open it.
+  /// - Throws: `.invalidArgument` for an invalid option; `.failedPrecondition`, naming the holder,
+  ///   when another process or this one has the directory open for writing; `.notFound` when there
+  ///   is no directory to read; `.dataLoss` when files are damaged; `.permissionDenied` when the
+  ///   database is encrypted and `Options.encryption` is not its key; `.permissionDenied`,
+  ///   `.resourceExhausted` or `.internal` when a system call fails.
+  /// - Complexity: O(bytes of the logs) that the previous session did not finish: nothing after
+  ///   `close()`, some tens of megabytes after a crash. Segments are not read.
   public static func open(
     at path: String, options: Options = Options()
   ) async throws(DatabaseError) -> Database {
@@ -164,20 +166,20 @@ public final class Database: Sendable {
     path == Self.memoryPath || isOnStore ? nil : path
   }
 
-  /// How long bytes that were put wait for a document.
+  /// How long uploaded bytes wait for a document that refers to them.
   package var blobLease: Duration { options.blobLease }
 
-  /// Whether a store keeps it.
+  /// Whether the database is on a store.
   package var isOnStore: Bool { engine.isOnStore }
 
-  /// What people call it: its directory, or its store's address without passwords.
+  /// The name to show: the directory, or the store's address without passwords.
   package var name: String { path == Self.memoryPath ? "memory" : path }
 
-  /// Makes an empty database that lives in memory only: the same engine and semantics, without
-  /// files.
+  /// Makes an empty database that lives in memory only. It has the same engine and semantics,
+  /// without files.
   ///
-  /// - Parameter options: as on disk. Every durability means the process's own life here.
-  /// - Throws: `.invalidArgument` when an option cannot be.
+  /// - Parameter options: as on disk. Here every durability lasts only as long as the process.
+  /// - Throws: `.invalidArgument` for an invalid option.
   /// - Complexity: O(1).
   public static func inMemory(
     options: Options = Options()
@@ -185,17 +187,17 @@ public final class Database: Sendable {
     try await open(at: memoryPath, options: options, environment: .memory())
   }
 
-  /// Opens the database that a store keeps, making one when there is none. Others may have it open
-  /// and write it at the same time: what they commit is shown, and told to those who listen, in the
-  /// one order of all commits. A read sees all that this process has committed, and what others
-  /// have shortly after they did; a transaction is made as of the newest commit of all.
+  /// Opens the database on a store, and makes one when there is none. Several processes may open
+  /// and write it at the same time. Reads and listeners see the commits of all of them, in one
+  /// order. A read sees everything that this process has committed, and other processes' commits
+  /// shortly after they were made. A transaction reads as of the newest commit of all processes.
   ///
   /// - Parameters:
   ///   - store: where the database is kept.
-  ///   - options: how it is to be opened; `shardCount` and `fileLimit` have no meaning here.
+  ///   - options: how to open it; `shardCount` and `fileLimit` have no meaning here.
   /// - Throws: `.unavailable` when the store cannot be reached; `.unimplemented` for `.readOnly`
-  ///   access and encryption, which cannot be had there; `.invalidArgument` when an option cannot
-  ///   be.
+  ///   access and for encryption, which a store does not support; `.invalidArgument` for an invalid
+  ///   option.
   /// - Complexity: a few round trips to the store.
   public static func open(
     on store: DatabaseStore, options: Options = Options()
@@ -204,8 +206,8 @@ public final class Database: Sendable {
     return try await open(at: store.name, options: options, environment: .live(), on: store)
   }
 
-  /// Opens a database in a world of the caller's making; on `store` in the place of a directory,
-  /// when there is one.
+  /// Opens a database in an environment that the caller supplies, on `store` instead of a directory
+  /// when one is given.
   package static func open(
     at path: String, options: Options = Options(), environment: Environment,
     engineOptions: EngineOptions = EngineOptions(), on store: (any RemoteStore)? = nil
@@ -233,7 +235,7 @@ public final class Database: Sendable {
         at: path, options: engineOptions, environment: environment,
         access: options.access == .readOnly ? .readOnly : .readWrite)
     }
-    // Keys stay with the files, and nowhere else.
+    // Keys are kept only with files.
     environment.vault = nil
     var options = options
     options.encryption = nil
@@ -246,11 +248,11 @@ public final class Database: Sendable {
     return database
   }
 
-  /// Writes everything down, marks the database as closed in good order and gives the directory
-  /// back. Later calls throw `.failedPrecondition`; closing again does nothing.
+  /// Writes everything to disk, marks the database as closed cleanly and releases the directory.
+  /// Later calls throw `.failedPrecondition`. Closing again does nothing.
   ///
-  /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when the system refuses;
-  ///   the database is closed all the same.
+  /// - Throws: `.internal`, `.resourceExhausted` or `.permissionDenied` when a system call fails.
+  ///   The database is closed even then.
   /// - Complexity: O(bytes in memory that are not yet in files), written and synced.
   public func close() async throws(DatabaseError) {
     gates.openAll()
@@ -271,15 +273,15 @@ public final class Database: Sendable {
   /// see. A commit may be shown before the write that made it has returned, even before it would
   /// survive a power cut. A database that is open for writing always shows the newest.
   ///
-  /// While somebody listens to the database it refreshes by itself, at once where the system tells
-  /// of written files and some twenty milliseconds later elsewhere. Whatever refreshes it,
-  /// listeners are told of all that came as of one step.
+  /// While the database has listeners, it refreshes itself: at once where the system reports
+  /// written files, and some twenty milliseconds later elsewhere. Each refresh reaches listeners as
+  /// one step, however many commits it brings.
   ///
   /// - Returns: whether anything was new.
-  /// - Throws: `.dataLoss`, `.notFound` or `.internal` when the files cannot be read; then what was
-  ///   shown is still shown. `.failedPrecondition` when the database is closed.
-  /// - Complexity: a few small reads, and O(bytes of the commits that came). Where the writer has
-  ///   moved them to files or has recovered from a crash since, O(bytes of the logs), some
+  /// - Throws: `.dataLoss`, `.notFound` or `.internal` when the files cannot be read. The database
+  ///   then still shows what it showed before. `.failedPrecondition` when the database is closed.
+  /// - Complexity: a few small reads, and O(bytes of the new commits). When the writer has flushed
+  ///   these commits to segments or has recovered from a crash since, O(bytes of the logs), some
   ///   megabytes at most.
   @concurrent @discardableResult
   public func refresh() async throws(DatabaseError) -> Bool {
@@ -292,7 +294,7 @@ public final class Database: Sendable {
   /// Makes everything acknowledged so far survive a power cut, whatever durability it was written
   /// with.
   ///
-  /// - Throws: `.unavailable` when writing failed, now or before; `.failedPrecondition` when the
+  /// - Throws: `.unavailable` when a write failed, now or earlier; `.failedPrecondition` when the
   ///   database is closed.
   /// - Complexity: one sync of the device, none when everything has been synced.
   @concurrent
@@ -300,8 +302,8 @@ public final class Database: Sendable {
     try await rethrowing { () async throws(EngineError) in try await engine.synchronize() }
   }
 
-  /// The collection at `path`: an odd number of segments, as in `users` or `users/alice/posts`. A
-  /// wrong path makes the calls throw that use it.
+  /// The collection at `path`, which has an odd number of segments, as in `users` or
+  /// `users/alice/posts`. With an invalid path, the calls that use the reference throw.
   ///
   /// - Parameter path: ids with `/` between, each 1 to 1,500 bytes of UTF-8; see
   ///   `CollectionReference`.
@@ -312,13 +314,13 @@ public final class Database: Sendable {
 
   /// The collection at `path`.
   ///
-  /// - Parameter path: a path that is known to be one.
+  /// - Parameter path: a valid path.
   public func collection(_ path: CollectionPath) -> CollectionReference {
     CollectionReference(database: self, place: .success(path))
   }
 
-  /// The document at `path`: an even number of segments, as in `users/alice`. A wrong path makes
-  /// the calls throw that use it.
+  /// The document at `path`, which has an even number of segments, as in `users/alice`. With an
+  /// invalid path, the calls that use the reference throw.
   ///
   /// - Parameter path: ids with `/` between, each 1 to 1,500 bytes of UTF-8.
   /// - Complexity: O(segments); nothing is read.
@@ -326,9 +328,9 @@ public final class Database: Sendable {
     DocumentReference(database: self, place: .parsed(path))
   }
 
-  /// The document at `path`, as a value of a field gives it.
+  /// The document at `path`, as read from a field's value.
   ///
-  /// - Parameter path: a path that is known to be one.
+  /// - Parameter path: a valid path.
   public func document(_ path: DocumentPath) -> DocumentReference {
     DocumentReference(database: self, place: .success(path))
   }
@@ -339,16 +341,16 @@ public final class Database: Sendable {
     return AutomaticID.make { generator.next() }
   }
 
-  /// The rows as of now.
+  /// The engine's snapshot as of now.
   func engineSnapshot() throws(DatabaseError) -> Snapshot {
     try rethrowing { () throws(EngineError) in try engine.snapshot() }
   }
 }
 
 extension Database: Hashable {
-  /// Whether both are the same opening.
+  /// Whether both values are the same open database.
   public static func == (left: Database, right: Database) -> Bool { left === right }
 
-  /// Feeds which opening it is.
+  /// Hashes the identity of the open database.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

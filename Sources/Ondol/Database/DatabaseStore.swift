@@ -1,10 +1,10 @@
-// Where a database is that is not in a directory of this machine. Nothing of it is here: a product
-// of its own, such as OndolPostgres, makes one, and the engine below asks it.
+// Where a database is kept when it is not in a directory of this machine. The implementation is
+// elsewhere: a separate product, such as OndolPostgres, makes a store, and the engine uses it.
 
 internal import OndolEngine
 
-/// What keeps a database in the place of a directory: a server that others operate, which several
-/// processes use at once.
+/// A place that keeps a database instead of a directory: a server, operated separately, which
+/// several processes use at once.
 ///
 /// ```swift
 /// import OndolPostgres
@@ -14,14 +14,14 @@ internal import OndolEngine
 public struct DatabaseStore: Sendable {
   package let make: StoreMaker
 
-  /// - Parameter make: connects to nothing yet; throws `.invalid` for an address that is none.
+  /// - Parameter make: does not connect to anything yet; throws `.invalid` for an invalid address.
   package init(_ make: @escaping StoreMaker) {
     self.make = make
   }
 }
 
 extension Restoration {
-  /// Begins a database on a store, which must have no commits yet.
+  /// Begins a database on a store, which must not have any commits yet.
   package static func begin(on store: DatabaseStore) async throws(DatabaseError) -> Restoration {
     try await begin(on: store.make, environment: .live())
   }
