@@ -1,24 +1,24 @@
-// What happened to a document, as listeners are told it.
+// What happened to a document, as listeners receive it.
 
-/// A document that came, changed or left between a query's results.
+/// A document that entered a query's results, changed in them or left them.
 public struct DocumentChange: Sendable, Hashable {
   /// What happened to the document.
   public enum Kind: Sendable, Hashable {
-    /// It is in the result and was not.
+    /// The document is in the results and was not before.
     case added
-    /// It is and was in the result, and is another one or stands elsewhere.
+    /// The document was and is in the results, and has changed or has another position.
     case modified
-    /// It was in the result and is not: it is gone, or meets the conditions no more, or others
-    /// come before it within the limit.
+    /// The document was in the results and is not any more: it was deleted, no longer meets the
+    /// conditions, or other documents fill the limit before it.
     case removed
   }
 
   /// What happened.
   public let type: Kind
-  /// The document as it is; as it was last in the result when it left.
+  /// The document as it is now; for a removed one, as it last was in the results.
   public let document: DocumentSnapshot
-  /// Where it stood, all changes before this one applied; nil when it came.
+  /// Its position with all earlier changes applied; nil when it was added.
   public let oldIndex: Int?
-  /// Where it stands, this change and all before it applied; nil when it left.
+  /// Its position with this and all earlier changes applied; nil when it was removed.
   public let newIndex: Int?
 }

@@ -1,7 +1,7 @@
-// What a document snapshot holds. A document that was read is kept as the bytes of its row, which
-// are checked once, without decoding; a field is found in them when it is asked for, and Codable
-// types are decoded straight from them. A document that a write has just made is kept as fields.
-// The last stage of the read path.
+// What a document snapshot holds: the last stage of the read path. A document that was read stays
+// the bytes of its row, which are checked once, without decoding. Asking for a field finds it in
+// these bytes, and Codable types are decoded straight from them. A document that a write has just
+// made is kept as fields.
 
 internal import OndolEngine
 
@@ -21,7 +21,7 @@ extension DocumentSnapshot {
       form = .fields(fields)
     }
 
-    /// Takes a document's row over.
+    /// Takes ownership of a document's row.
     ///
     /// - Complexity: O(length of the row), without an allocation.
     init(row: [UInt8], symbols: SymbolTable) throws(MalformedBytes) {
@@ -42,7 +42,7 @@ extension DocumentSnapshot {
       form = .row(StoredRow(row.array, symbols))
     }
 
-    /// Bytes of the row; none of a document that a write has just made.
+    /// The length of the row in bytes; 0 for a document that a write has just made.
     var storedLength: Int {
       switch form {
       case .fields: 0
@@ -60,7 +60,7 @@ extension DocumentSnapshot {
       }
     }
 
-    /// What is decoded.
+    /// What a decoder reads.
     var source: FieldSource {
       switch form {
       case .fields(let fields): .value(.map(fields))

@@ -1,10 +1,10 @@
-// Where a document is, in which database. Making a reference reads nothing and cannot throw: what
-// is wrong with a path is kept and thrown by the call that uses the reference.
+// The location of a document in a database. Making a reference reads nothing and cannot throw: the
+// reference keeps the error of a wrong path, and the call that uses the reference throws it.
 
-/// A document's place in a database, whether there is a document or not.
+/// The location of a document in a database, whether the document exists or not.
 ///
-/// Making one reads nothing and does not throw; what is wrong with the path is thrown by the call
-/// that uses it, as `.invalidArgument`. As the value of a field it is stored as a reference, and
+/// Making a reference reads nothing and does not throw. When its path is wrong, the call that uses
+/// it throws `.invalidArgument`. As a field's value it is stored as a reference, and
 /// `QuerySource.lookup(_:in:as:)` follows it.
 public struct DocumentReference: Sendable, Hashable {
   /// The database the document is in.
@@ -24,7 +24,7 @@ public struct DocumentReference: Sendable, Hashable {
     CollectionReference(database: database, place: place.map(\.collection))
   }
 
-  /// A collection below this document; `path` may lead on through its documents.
+  /// A collection below this document; `path` may continue through that collection's documents.
   ///
   /// - Parameter path: an odd number of segments with `/` between; see
   ///   `CollectionReference.document(_:)` for what a segment may be. Documents may be nested 100
@@ -47,9 +47,9 @@ extension DocumentReference: FieldConvertible {
 }
 
 extension DocumentReference: Codable, DirectlyCoded {
-  /// Reads the path as a text, where no database is at hand.
+  /// Reads the path as a string, where no database is at hand.
   ///
-  /// - Throws: always: a reference needs its database, which only a document's decoder knows.
+  /// - Throws: always. A reference needs its database, which only a document's decoder knows.
   ///   Decode a `String` there, and make a reference with `Database.document(_:)`.
   public init(from decoder: any Decoder) throws {
     throw DecodingError.dataCorrupted(
@@ -58,7 +58,7 @@ extension DocumentReference: Codable, DirectlyCoded {
         debugDescription: "a DocumentReference can only be decoded from a document"))
   }
 
-  /// Writes the path as a text; inside a document it is stored as a reference.
+  /// Writes the path as a string. In a document it is stored as a reference.
   ///
   /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
@@ -73,12 +73,12 @@ extension DocumentReference: Codable, DirectlyCoded {
 }
 
 extension Result where Success: PathSegments, Failure == DatabaseError {
-  /// The path that is written so, or what is wrong with it.
+  /// The path that the text spells, or the error in it.
   static func parsed(_ path: String) -> Self {
     Result { () throws(DatabaseError) in try Success(path) }
   }
 
-  /// The path; what was written when it is wrong.
+  /// The path; when it is wrong, the text it was made from.
   var writtenPath: String {
     switch self {
     case .success(let path): "\(path)"
@@ -86,7 +86,8 @@ extension Result where Success: PathSegments, Failure == DatabaseError {
     }
   }
 
-  /// A longer path: this one's segments and those of `path`, an earlier problem first.
+  /// A longer path: the segments of this one and those of `path`. If both have an error, the result
+  /// has this one's.
   func appending<Longer: PathSegments>(_ path: String) -> Result<Longer, DatabaseError> {
     if case .success(let place) = self, place.segments.count < 2 * ResourceName.maximumDepth,
       ResourceName.isPlainID(path)
@@ -106,7 +107,7 @@ extension Result where Success: PathSegments, Failure == DatabaseError {
 /// What the paths of documents and collections have in common.
 protocol PathSegments {
   var segments: [String] { get }
-  /// Segments that are known to be names, of the right number.
+  /// Takes segments that are known to be valid names, of the right number.
   init(unchecked segments: [String])
   init(_ path: String) throws(DatabaseError)
   init(segments: [String]) throws(DatabaseError)

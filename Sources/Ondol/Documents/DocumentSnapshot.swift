@@ -1,20 +1,20 @@
-// A document as it was at one moment: the last step of the read path, and what writes give back
-// when they are asked to.
+// A document as it was at one moment: the last step of the read path, and what writes return on
+// request.
 
-/// The commit that made a state of a document. Later commits have higher versions, and no two
-/// documents' writes share one unless they were written together. What CloudKit calls a change tag;
-/// Firestore's clients have nothing like it.
+/// The commit that made a state of a document. Later commits have higher versions, and two
+/// documents have the same version only when one commit wrote both. CloudKit calls this a change
+/// tag; Firestore's clients have no equivalent.
 public struct Version: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
   /// The commit's number.
   public let rawValue: UInt64
 
-  /// A version read back from where an app kept it.
+  /// Makes a version of a value that the app has stored.
   public init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 
-  /// The version of a document that is not there: `ifVersion: .missing` writes only while there is
-  /// none.
+  /// The version of a document that does not exist: `ifVersion: .missing` writes only while there
+  /// is no document.
   public static let missing = Version(rawValue: 0)
 
   /// The earlier commit first.
@@ -30,12 +30,12 @@ struct DocumentStamps: Sendable, Hashable {
   var updateTime: Timestamp
   var createTime: Timestamp
 
-  /// Of a document of which nothing but its place was asked for.
+  /// The stamps of a document that was read only for its location.
   static let unread = DocumentStamps(
     version: .missing, updateTime: .pending, createTime: .pending)
 }
 
-/// A document, or its absence, as it was when it was read. It does not change afterwards.
+/// A document, or its absence, as it was when it was read. A snapshot never changes.
 ///
 /// ```swift
 /// let snapshot = try await items.document("lamp").getDocument()
@@ -44,17 +44,18 @@ struct DocumentStamps: Sendable, Hashable {
 /// let item = try snapshot.data(as: Item.self)
 /// ```
 ///
-/// Unlike in Firestore nothing in it is pending; its `metadata` says whether a server was away.
+/// Unlike in Firestore, a snapshot never contains pending writes. Its `metadata` says whether a
+/// server could not be reached.
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference
-  /// What happened to the document since the snapshot before, in those of
-  /// `DocumentReference.snapshots`: added when it is there and was not, removed when it was there
-  /// and is not, modified when it is another. The first one has it as added, as in a query's first
-  /// result. Nil where there was nothing before and is nothing, and in snapshots that were read in
-  /// other ways.
+  /// What happened to the document since the previous snapshot, in a sequence from
+  /// `DocumentReference.snapshots`: added when the document exists now and did not before, removed
+  /// when it existed and does not now, modified when it has changed. The first snapshot reports an
+  /// existing document as added, like a query's first result. Nil when the document existed neither
+  /// before nor now, and in snapshots that were read in other ways.
   public private(set) var change: DocumentChange.Kind?
-  /// What is known of it beside its content, for a listener.
+  /// Information about the snapshot itself, for a listener.
   public private(set) var metadata = SnapshotMetadata(isStale: false)
   /// Nil when there is no document.
   let contents: Contents?
@@ -64,11 +65,11 @@ public struct DocumentSnapshot: Sendable {
     self.contents = contents
   }
 
-  /// The snapshot with what happened since the one before.
+  /// This snapshot with what happened since the previous one.
   func changed(from before: DocumentSnapshot?, isStale: Bool) -> DocumentSnapshot {
     var copy = self
     copy.metadata = SnapshotMetadata(isStale: isStale)
-    // Nothing has happened but to the server.
+    // Only whether the server can be reached has changed.
     if let before, before.metadata.isStale != isStale, showsSame(as: before) { return copy }
     copy.change =
       switch (before?.exists ?? false, exists) {
@@ -89,25 +90,25 @@ public struct DocumentSnapshot: Sendable {
   /// The commit that made this state; `.missing` when there is no document.
   public var version: Version { contents?.stamps.version ?? .missing }
 
-  /// The moment of that commit, in whole microseconds; nil when there is no document, or when the
-  /// query asked for ids only. A write that changed nothing leaves it.
+  /// The time of that commit, in whole microseconds; nil when there is no document, or when the
+  /// query asked for ids only. A write that changes nothing keeps it.
   public var updateTime: Timestamp? { readStamps?.updateTime }
 
-  /// The moment the document was created; nil when there is none, or when the query asked for ids
-  /// only. One that was deleted and made again was created then.
+  /// The time at which the document was created; nil when there is none, or when the query asked
+  /// for ids only. Deleting a document and creating it again sets a new time.
   public var createTime: Timestamp? { readStamps?.createTime }
 
-  /// Nil when a query asked for no field, so that the document itself was not read.
+  /// Nil when a query asked for no fields, so that the document itself was not read.
   private var readStamps: DocumentStamps? {
     contents.flatMap { $0.stamps.version == .missing ? nil : $0.stamps }
   }
 
-  /// All fields; none when there is no document, where Firestore's is nil.
+  /// All fields; empty when there is no document, where Firestore returns nil.
   ///
   /// - Complexity: O(size of the document) at the first call.
   public func data() -> [String: Value] { contents?.fields ?? [:] }
 
-  /// The value of a field, which may be one inside maps; nil when it is missing or the path is
+  /// The value of a field, which may be inside maps; nil when the field is missing or the path is
   /// wrong.
   ///
   /// - Parameter field: a field, a path into maps, or `FieldPath.documentID()`.
@@ -118,9 +119,9 @@ public struct DocumentSnapshot: Sendable {
     return contents.value(at: names)
   }
 
-  /// The value of a field as a Swift type; nil when it is missing or of another type. Write
-  /// `as Int?`, where Firestore's code has `as? Int`. A number is read as any type that its value
-  /// fits: 3.0 as the `Int` 3.
+  /// The value of a field as a Swift type; nil when the field is missing or has another type. Write
+  /// `as Int?` where code for Firestore has `as? Int`. A number can be read as any type that its
+  /// value fits: 3.0 as the `Int` 3.
   ///
   /// - Parameter field: a field, a path into maps, or `FieldPath.documentID()`.
   public func get<Field: FieldReadable>(_ field: FieldPath) -> Field? {
@@ -128,22 +129,21 @@ public struct DocumentSnapshot: Sendable {
     return value.flatMap { Field(fieldValue: $0) }
   }
 
-  /// The value of a field, which may be one inside maps; nil when it is missing.
+  /// The value of a field, which may be inside maps; nil when the field is missing.
   public subscript(field: FieldPath) -> Value? { self.get(field) }
 
-  /// The value of a field as a Swift type; nil when it is missing or of another type.
+  /// The value of a field as a Swift type; nil when the field is missing or has another type.
   public subscript<Field: FieldReadable>(field: FieldPath) -> Field? { self.get(field) }
 
   /// The document as a `Decodable` type.
   ///
   /// - Parameters:
-  ///   - type: what the fields are to fit. One that is optional gives nil where there is no
-  ///     document.
+  ///   - type: the type to decode. An optional type gives nil when there is no document.
   ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
   /// - Throws: `.notFound` when there is no document, unless `type` is optional;
-  ///   `.failedPrecondition` when it does not fit, with the document's path, the field and what
-  ///   stands there. What the type's decoding threw, a `DecodingError` for one, is in
-  ///   `underlyingError`.
+  ///   `.failedPrecondition` when the document does not fit the type, with the document's path, the
+  ///   field and its value. The error that the type's decoding threw, such as a `DecodingError`, is
+  ///   in `underlyingError`.
   /// - Complexity: O(size of the fields `type` asks for).
   public func data<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
@@ -151,7 +151,7 @@ public struct DocumentSnapshot: Sendable {
     try data(as: type, decoder: decoder, nil)
   }
 
-  /// - Parameter hints: of the documents decoded before, where this is one of many.
+  /// - Parameter hints: from the documents decoded before, when this is one of many.
   func data<Content: Decodable>(
     as type: Content.Type, decoder: DocumentDecoder, _ hints: DecodingHints?
   ) throws(DatabaseError) -> Content {
@@ -174,7 +174,7 @@ extension DocumentSnapshot: Hashable {
     left.reference == right.reference && left.contents == right.contents
   }
 
-  /// Feeds the place and the version.
+  /// Hashes the location and the version.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(reference)
     hasher.combine(version)

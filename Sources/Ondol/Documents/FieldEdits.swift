@@ -1,8 +1,8 @@
-// What writes put over the fields of a stored document, apart from them: the few fields that an
-// update touches, while all others stay the bytes they are. Stage 1 of the write path for documents
-// that are large; the rules are WriteApplication's. Where something is out of the ordinary (another
-// spelling of a name, a blob that comes or goes) the answer is that it cannot be done here, and the
-// document is decoded and written as any other.
+// What writes change in the fields of a stored document, kept apart from them: an update touches
+// few fields, while all others stay the bytes they are. This is stage 1 of the write path for large
+// documents, by the rules of WriteApplication. When an edit is out of the ordinary (another
+// spelling of a name, a blob added or removed), these functions report that they cannot make it,
+// and the document is decoded and written like any other.
 
 internal import OndolEngine
 
@@ -22,7 +22,7 @@ struct StoredMap {
     self.init(row, .offset(ValueCoding.envelopeLength))
   }
 
-  /// The map at a name; nil when something else is there, or nothing.
+  /// The map at a name; nil when the name has another value, or none.
   func map(_ name: String) -> StoredMap? {
     place(of: name).flatMap { StoredMap(row, $0) }
   }
@@ -54,12 +54,12 @@ struct StoredMap {
   }
 }
 
-/// What is put over the fields of a stored map.
+/// Edits to the fields of a stored map.
 struct FieldEdits: Sendable {
   enum Edit: Sendable {
     case value(Value)
     case removed
-    /// In the map that is stored there.
+    /// Edits inside the map that is stored there.
     case nested(FieldEdits)
   }
 
@@ -68,12 +68,12 @@ struct FieldEdits: Sendable {
     var edit: Edit
   }
 
-  /// Each name once, with the edit.
+  /// The edits, at most one for each name.
   private(set) var entries: [Entry] = []
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// The fields edited.
+  /// The number of edited fields.
   var count: Int {
     entries.reduce(0) { sum, entry in
       if case .nested(let edits) = entry.edit { sum + edits.count } else { sum + 1 }
@@ -81,13 +81,13 @@ struct FieldEdits: Sendable {
   }
 
   private func index(of name: String) -> Int? {
-    // By index: iterating would count references to the values.
+    // By index, because iterating would retain and release the values.
     entries.indices.first { isSame(entries[$0].name, name) }
   }
 
-  // MARK: - Asking
+  // MARK: - Reading
 
-  /// What stands at the end of the names, over the map; nil when there is nothing.
+  /// The value at the end of the names, in the map with these edits; nil when there is none.
   func value(at names: ArraySlice<String>, over map: StoredMap) -> Value? {
     guard let first = names.first else { return nil }
     let rest = names.dropFirst()
@@ -107,7 +107,7 @@ struct FieldEdits: Sendable {
     }
   }
 
-  /// Whether what stands at the end of the names, or there and below, may be another.
+  /// Whether the edits may change the value at the end of the names, or anything below it.
   func concern(_ names: ArraySlice<String>) -> Bool {
     guard let first = names.first else { return !isEmpty }
     guard let index = index(of: first) else { return false }
@@ -115,7 +115,7 @@ struct FieldEdits: Sendable {
     return true
   }
 
-  /// Whether anything is another than what is stored.
+  /// Whether any edited value differs from the stored one.
   func differ(from map: StoredMap) -> Bool {
     entries.contains { entry in
       switch entry.edit {
@@ -126,7 +126,7 @@ struct FieldEdits: Sendable {
     }
   }
 
-  /// Makes the edits in the map, decoded.
+  /// Applies the edits to the decoded map.
   func apply(to fields: inout [String: Value]) {
     for entry in entries {
       switch entry.edit {
@@ -142,9 +142,10 @@ struct FieldEdits: Sendable {
 
   // MARK: - Editing
 
-  /// Puts `value` at the end of the names, over the map; false when that cannot be done here.
+  /// Sets `value` at the end of the names, in the map with these edits; false when that cannot be
+  /// done here.
   ///
-  /// Throws `.invalidArgument` when another spelling of one of the names is in a map that comes.
+  /// Throws `.invalidArgument` when a new map has another spelling of one of the names.
   mutating func assign(
     _ value: Value, at names: ArraySlice<String>, over map: StoredMap
   ) throws(DatabaseError) -> Bool {
@@ -168,7 +169,7 @@ struct FieldEdits: Sendable {
     return try put(value, at: rest, in: [:], named: first)
   }
 
-  /// Puts `value` at the end of the names, below a field that has an edit.
+  /// Sets `value` at the end of the names, below a field that has an edit.
   private mutating func assign(
     _ value: Value, at rest: ArraySlice<String>, within index: Int, over map: StoredMap
   ) throws(DatabaseError) -> Bool {
@@ -213,7 +214,7 @@ struct FieldEdits: Sendable {
     return true
   }
 
-  /// Removes what stands at the end of the names; false when that cannot be done here.
+  /// Removes the value at the end of the names; false when that cannot be done here.
   mutating func remove(_ names: ArraySlice<String>, over map: StoredMap) -> Bool {
     guard let first = names.first else { return true }
     let rest = names.dropFirst()

@@ -1,28 +1,29 @@
-// One condition of a query, and whether a document meets it. This is the meaning that indexes only
-// make faster: the executor asks it of every candidate, and the tests compare every plan with it.
+// One condition of a query, and whether a document meets it. Indexes only make this faster and
+// never change its meaning: the executor checks every candidate with it, and the tests compare
+// every plan with it.
 //
-// A field that is missing meets no condition, not even `!=`. Comparisons match only values of the
-// operand's type. Equality is the order's: 1 equals 1.0, NaN equals NaN.
+// A missing field meets no condition, not even `!=`. Comparisons match only values of the operand's
+// type. Equality follows the order of values: 1 equals 1.0, and NaN equals NaN.
 
-/// What a condition or an order is about.
+/// What a condition or an order refers to.
 enum QueryField: Sendable, Hashable {
   case documentID
   case field(FieldNames)
-  /// The keys of a field's texts: see TextComparison.
+  /// The comparison keys of a field's texts: see TextComparison.
   case compared(FieldNames, TextComparison)
 
   init(_ path: FieldPath) throws(DatabaseError) {
     self = path.isDocumentID ? .documentID : .field(try path.names())
   }
 
-  /// A field, and how its texts are compared; nil by their bytes.
+  /// A field, and how its texts are compared; with nil, by their bytes.
   init(_ names: FieldNames, comparing comparison: TextComparison?) {
     self = comparison.map { .compared(names, $0) } ?? .field(names)
   }
 
-  /// A field whose texts are compared.
+  /// A field whose texts are compared in this way.
   ///
-  /// Throws `.invalidArgument` for documents' ids, which are compared by their bytes.
+  /// Throws `.invalidArgument` for document ids, which are always compared by their bytes.
   init(_ path: FieldPath, comparing comparison: TextComparison) throws(DatabaseError) {
     guard !path.isDocumentID else {
       throw DatabaseError(
@@ -32,7 +33,7 @@ enum QueryField: Sendable, Hashable {
     self = .compared(try path.names(), comparison)
   }
 
-  /// How the field's texts are compared; nil by their bytes.
+  /// How the field's texts are compared; nil when by their bytes.
   var comparison: TextComparison? {
     if case .compared(_, let comparison) = self { comparison } else { nil }
   }
@@ -42,7 +43,7 @@ enum QueryField: Sendable, Hashable {
     if case .compared(let names, _) = self { .field(names) } else { self }
   }
 
-  /// What the field's values are compared by.
+  /// The value by which the field's value is compared.
   func compared(_ value: Value) -> Value { comparison?.value(of: value) ?? value }
 
   /// The value in a document; nil when it is missing. `name` is what the query calls the document:
@@ -73,15 +74,15 @@ enum QueryField: Sendable, Hashable {
 }
 
 extension QueryField {
-  /// Whether both are about the same field, however its texts are compared, so that a document has
-  /// neither or both.
+  /// Whether both refer to the same field, however its texts are compared, so that a document has
+  /// either both or neither.
   func isOfSameField(as other: QueryField) -> Bool {
     ValueOrder.compareSegments(names, other.names) == 0
   }
 }
 
 extension [QueryField] {
-  /// Whether one of them is about the field, however texts are compared.
+  /// Whether one of them refers to the field, however texts are compared.
   func contains(fieldOf field: QueryField) -> Bool { contains { $0.isOfSameField(as: field) } }
 }
 
@@ -121,13 +122,13 @@ struct FieldFilter: Sendable, Hashable {
     value.map(condition.matches) ?? false
   }
 
-  /// Whether the condition lets through several values in order, so that results are ordered by the
-  /// field unless the query says otherwise.
+  /// Whether the condition admits a range of values, so that results are ordered by the field
+  /// unless the query says otherwise.
   var isInequality: Bool {
     if case .matchesText = condition { false } else { !condition.namesValues }
   }
 
-  /// Whether no document at all can meet the condition.
+  /// Whether no document can meet the condition.
   var matchesNothing: Bool {
     switch condition {
     case .isIn(let operands), .arrayContainsAny(let operands): operands.isEmpty
@@ -138,7 +139,7 @@ struct FieldFilter: Sendable, Hashable {
 }
 
 extension FieldFilter.Condition {
-  /// Whether it names the values, or elements, that it lets through.
+  /// Whether the condition lists the values, or elements, that it admits.
   var namesValues: Bool {
     switch self {
     case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix,
@@ -198,7 +199,7 @@ extension FieldFilter: CustomStringConvertible {
 }
 
 extension [Value] {
-  /// Sorted by the order of values, equal ones once.
+  /// The values in their order, without duplicates.
   var sortedWithoutDuplicates: [Value] {
     var result: [Value] = []
     for value in sorted(by: { ValueOrder.compare($0, $1) < 0 }) where result.last != value {

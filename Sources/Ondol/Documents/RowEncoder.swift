@@ -1,23 +1,23 @@
-// From a Codable value straight to the bytes of a document's row, without fields in between. Runs
-// on the caller, as the encoder of fields does, with the names that the catalog has of the
-// collection at that moment. The commit takes the row as it is where its own names begin with these
-// (EncodedRow), which is the rule, as names keep their numbers for ever.
+// Encodes a Codable value straight into the bytes of a document's row, without fields in between.
+// It runs on the caller, like the encoder of fields, with the names that the catalog has for the
+// collection at that moment. The commit takes the row unchanged when its own names begin with these
+// (EncodedRow). They usually do, because names keep their numbers for ever.
 //
-// What RowTape refuses is encoded as fields, from the beginning. So a value's `encode(to:)` may be
-// asked twice, and every message about what is wrong comes from there.
+// A value that RowTape refuses is encoded again from the start, as fields. So a value's
+// `encode(to:)` may be called twice, and all error messages come from the encoder of fields.
 
 internal import OndolEngine
 internal import OndolFoundation
 
-/// A document that is bytes before it was written: the row that creates it, with its stamps to be
-/// filled in.
+/// A document that was encoded before it was written: the row that creates it, with stamps that the
+/// commit fills in.
 struct EncodedRow: Sendable {
   let row: StoredRow
   let names: RowNames
 }
 
-/// Types whose values have been refused for what they consist of, such as a moment that the commit
-/// sets: the next ones would most likely be, too, and are not tried.
+/// Types whose values were refused for their contents, such as a time that the commit sets. Further
+/// values of these types would most likely be refused as well, and are not tried.
 final class RefusedTypes: Sendable {
   private let types = Guarded<Set<ObjectIdentifier>>([])
 
@@ -32,34 +32,34 @@ final class RefusedTypes: Sendable {
 final class RowEncoder {
   /// How values of a type are encoded.
   private enum Kind {
-    /// By their own coding.
+    /// By their own `encode(to:)`.
     case nested
-    /// As fields store them.
+    /// In the form in which fields store them.
     case direct
     case date
     case texts
-    /// A dictionary that becomes a map, whose keys no strategy changes.
+    /// A dictionary that becomes a map. No strategy changes its keys.
     case map
-    /// Left out, where it is a field.
+    /// Left out when it is a field.
     case omitted
     case refused
   }
 
-  /// After so many refusals in a row the others are not tried.
+  /// After this many refusals in a row, further values are not tried.
   private static let maximumRefusals = 8
 
   private let names: RowNames
   private let refusedTypes: RefusedTypes
   fileprivate var tape: RowTape
   fileprivate private(set) var strategies = DocumentEncoder()
-  /// The number of the document that is being encoded: containers of earlier ones that somebody has
-  /// kept write nothing.
+  /// The number of the document that is being encoded. Containers kept from an earlier document
+  /// write nothing.
   fileprivate private(set) var document = 0
   private var isEncoding = false
   private var refusals = 0
-  /// The type that was encoded last, and whether it is not to be.
+  /// The type that was encoded last, and whether it is refused.
   private var last: (type: ObjectIdentifier, isRefused: Bool)?
-  /// What types are, as they were met.
+  /// The types met so far, and how they are encoded.
   private var kinds: [(type: ObjectIdentifier, kind: Kind)] = []
 
   init(_ symbols: SymbolTable, _ refusedTypes: RefusedTypes) {
@@ -68,7 +68,7 @@ final class RowEncoder {
     tape = RowTape(symbols)
   }
 
-  /// The row of a document; nil when it is to be encoded as fields.
+  /// The row of a document; nil when the document must be encoded as fields.
   func row<Content: Encodable>(
     of content: Content, _ strategies: DocumentEncoder
   ) -> EncodedRow? {
@@ -91,7 +91,7 @@ final class RowEncoder {
     return row
   }
 
-  /// The row of a document with these fields; nil when it is to be encoded otherwise.
+  /// The row of a document with these fields; nil when it must be encoded in another way.
   func row(of fields: [String: Value]) -> EncodedRow? {
     guard !isEncoding, refusals < Self.maximumRefusals, !names.symbols.hasTwoSpellings else {
       return nil
@@ -127,7 +127,7 @@ final class RowEncoder {
 
   /// Encodes a value at a place.
   ///
-  /// - Parameter isLiteral: whether names of fields are those of keys.
+  /// - Parameter isLiteral: whether keys are names of fields unchanged.
   fileprivate func encode<Content: Encodable>(
     _ value: Content, at place: Int, isLiteral: Bool
   ) throws {
@@ -176,14 +176,14 @@ final class RowEncoder {
     return .direct
   }
 
-  /// Whether a property of the type is no field.
+  /// Whether a property of this type is not stored as a field.
   fileprivate func isOmitted<Content: Encodable>(_ type: Content.Type) -> Bool {
     if case .omitted = kind(type) { true } else { false }
   }
 }
 
-/// Hands out what a value writes itself into. What somebody keeps beyond the document it was made
-/// for does nothing.
+/// The encoder that a value writes itself into. An encoder that is kept beyond its document does
+/// nothing.
 private struct PlaceEncoder: Encoder {
   let encoder: RowEncoder
   let place: Int
@@ -192,7 +192,8 @@ private struct PlaceEncoder: Encoder {
 
   var isCurrent: Bool { encoder.document == document }
 
-  /// Nobody has kept where this is. Whoever asks is encoded as fields, where that is known.
+  /// The path is not tracked. A value that asks for it is encoded as fields, where the path is
+  /// known.
   var codingPath: [any CodingKey] {
     if isCurrent { encoder.tape.refuse() }
     return []
@@ -216,7 +217,7 @@ private struct PlaceEncoder: Encoder {
     PlaceEncoder(encoder: encoder, place: place, document: document, isLiteral: isLiteral)
   }
 
-  /// The same, of a place that was refused: what is written there goes nowhere.
+  /// The same encoder for a refused place: it discards what is written.
   var refused: PlaceEncoder {
     PlaceEncoder(encoder: encoder, place: place, document: -1, isLiteral: isLiteral)
   }

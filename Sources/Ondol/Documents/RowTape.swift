@@ -1,33 +1,34 @@
-// A document on its way into the bytes of its row, in the order in which Codable hands it over:
-// containers may be filled in turns, and a map's table is in another order than a type's
-// properties. So values are written down as they come, each as the bytes it will have, with notes
-// of what belongs where; at the end the row is put together of them, in one pass of copying.
+// A document on its way into the bytes of its row, in the order in which Codable hands it over.
+// Containers may be filled in turns, and a map's table has another order than a type's properties.
+// So the tape records values as they come, each as its final bytes, with notes of what belongs
+// where. At the end it assembles the row in one pass of copying.
 //
-// The row has the bytes that encoding the same fields would give (ValueEncoder). Whatever is not
-// plain, or is to be refused with a reason, is refused here without one: then the fields are
-// encoded, which knows all rules. Refused are names that the collection has not met, and forms of
-// values that the catalog does not say of it, instructions, contents, fields written twice, places
-// nobody wrote to and too deep nesting.
+// The row has the same bytes as encoding the same fields would give (ValueEncoder). The tape
+// refuses everything that is not plain or that needs an error message, and gives no reason. The
+// document's fields are then encoded instead, by code that knows all rules. The tape refuses names
+// that are new to the collection, forms of values that the catalog has not recorded for it,
+// instructions, contents, fields written twice, places that were never written, and nesting that is
+// too deep.
 
 internal import OndolEngine
 
 /// The parts of one document.
 struct RowTape {
-  /// Why a document does not become a row here.
+  /// Why a document cannot become a row here.
   enum Refusal {
-    /// A name is not known, or that documents have such values.
+    /// A name, or the fact that documents have such values, is not in the catalog.
     case name
-    /// What the document consists of.
+    /// The document contains something that the tape does not handle.
     case form
   }
 
-  /// What stands at a place.
+  /// The content of a place.
   private enum Content {
-    /// Nobody has written there yet.
+    /// Not written yet.
     case nothing
-    /// A value that fits a slot.
+    /// A value that fits into a slot.
     case code(Int)
-    /// Bytes of a value.
+    /// The bytes of a value.
     case bytes(Range<Int>)
     case container(Int)
   }
@@ -54,18 +55,18 @@ struct RowTape {
   private(set) var refusal: Refusal?
   private var places: [Place] = []
   private var containers: [Container] = []
-  /// The bytes of values.
+  /// The bytes of the values.
   private var values = ValueEncoder(SymbolTable())
-  /// Puts the row together.
+  /// Assembles the row.
   private var output: ValueEncoder
-  /// Places in the order of the tables they belong into, those of the innermost container last.
+  /// Places in the order of the tables they belong to, those of the innermost container last.
   private var order: [Int] = []
 
   init(_ symbols: SymbolTable) {
     output = ValueEncoder(symbols)
   }
 
-  /// Lets go of the document before.
+  /// Discards the previous document.
   mutating func begin() {
     refusal = nil
     places.removeAll(keepingCapacity: true)
@@ -89,7 +90,7 @@ struct RowTape {
     return place(symbol, in: container)
   }
 
-  /// A new element, behind the others.
+  /// A new element after the others.
   mutating func element(of container: Int) -> Int { place(0, in: container) }
 
   func count(of container: Int) -> Int { containers[container].count }
@@ -104,7 +105,7 @@ struct RowTape {
     return place
   }
 
-  /// The container at a place, which may have been there before.
+  /// The container at a place, which may already exist.
   mutating func container(at place: Int, isMap: Bool) -> Int {
     switch places[place].content {
     case .container(let container) where containers[container].isMap == isMap: return container
@@ -184,11 +185,11 @@ struct RowTape {
     return output.bytes.bytes.array
   }
 
-  /// Appends a container; false when it is to be refused.
+  /// Appends a container; false when it must be refused.
   ///
   /// - Parameter written: the bytes of values.
   private mutating func append(_ number: Int, _ written: [UInt8], depth: Int) -> Bool {
-    // As ValueCheck counts: the document's own map stands around the first level.
+    // Counts as ValueCheck does: the document's own map is around the first level.
     guard depth <= ValueForms.plainNesting || isDeepKnown(depth) else { return false }
     let container = containers[number]
     let start = order.count
@@ -233,7 +234,7 @@ struct RowTape {
     return true
   }
 
-  /// Whether the catalog says that documents of the collection have such values.
+  /// Whether the catalog records that documents of the collection have such values.
   private mutating func isKnown(_ form: ValueForms) -> Bool {
     if output.symbols.forms.contains(form) { return true }
     refusal = refusal ?? .name
@@ -244,7 +245,7 @@ struct RowTape {
     depth <= ValueCoding.maximumNesting && isKnown(.nested)
   }
 
-  /// Puts the places from one on into the order of their symbols; false when two have the same.
+  /// Sorts the places from `start` on by their symbols; false when two have the same symbol.
   private mutating func sort(from start: Int) -> Bool {
     if order.count - start > 32 {
       let sorted = order[start...].sorted { places[$0].symbol < places[$1].symbol }

@@ -1,13 +1,13 @@
-// What must hold of the object at a path for a call to change it. Looked at when the commit is
-// prepared, so nobody can come in between.
+// What must hold for the object at a path before a call changes it. Preparing the commit checks it,
+// so no other write can come in between.
 
-/// What a call needs of the object at a path.
+/// A call's condition on the object at a path.
 struct StorageCondition: Sendable, Hashable {
-  /// Whether there must be an object; nil when it may be or not.
+  /// Whether an object must exist; nil when it may or may not.
   var exists: Bool?
-  /// The generation it must have; 0 when there must be none.
+  /// The generation the object must have; 0 when there must be no object.
   var generation: Int64?
-  /// The metageneration it must have.
+  /// The metageneration the object must have.
   var metageneration: Int64?
 
   static func missing(_ path: String) -> DatabaseError {

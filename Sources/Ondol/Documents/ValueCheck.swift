@@ -1,10 +1,10 @@
-// The rules a value must keep wherever it stands in a document: names of fields, and depth. Part of
-// stage 1 of the write path.
+// The rules for a value anywhere in a document: names of fields, and depth. Part of stage 1 of the
+// write path.
 
 /// Checks values before they are written.
 enum ValueCheck {
-  /// Throws `.invalidArgument` when `value`, which would stand at `place`, breaks a rule. `depth`
-  /// counts the maps and arrays around it.
+  /// Throws `.invalidArgument` when `value`, to be stored at `place`, breaks a rule. `depth` counts
+  /// the maps and arrays around it.
   static func check(
     _ value: Value, at place: @autoclosure () -> FieldNames, depth: Int
   ) throws(DatabaseError) {

@@ -1,17 +1,17 @@
-// Documents into bytes where most of them are there already. Values are placed relative to the
-// container they are in, so the bytes of a stored value are the same wherever it comes to stand:
-// on the way to each field that is another, tables are made anew, and what lies between is copied.
-// The bytes are those that encoding all fields would give, with the same table of names.
+// Encodes documents most of whose bytes exist already. Values are placed relative to the container
+// they are in, so a stored value has the same bytes wherever it moves to. The tables on the way to
+// each changed field are rebuilt, and everything between is copied. The bytes are the same as
+// encoding all fields would give, with the same table of names.
 
 internal import OndolEngine
 
-/// What a map is put together of, in the order of its table.
+/// The parts of a map, in the order of its table.
 private enum MapPart {
-  /// Fields that stay as they are, by their places in the stored table.
+  /// Fields that stay unchanged, by their places in the stored table.
   case stored(Range<Int>)
   case edited(EditedField)
 
-  /// How many fields of the new map it is.
+  /// The number of the new map's fields in this part.
   var count: Int {
     switch self {
     case .stored(let range): range.count
@@ -22,18 +22,19 @@ private enum MapPart {
 
 private struct EditedField {
   var name: String
-  /// Of no meaning in a map that has its own names.
+  /// Without meaning in a map that has its own names.
   var symbol: UInt32
-  /// The field's place in the stored table, or the one in front of which it is new.
+  /// The field's place in the stored table; for a new field, the place it is inserted before.
   var place: Int
   var isStored: Bool
   var edit: FieldEdits.Edit
 }
 
 extension ValueEncoder {
-  /// Makes the row of a document, in place of the one before: of fields that were decoded as
-  /// `encode(_:createTime:)`, otherwise of the bytes there are. Answers whether these are stored
-  /// ones; then the document refers to the contents it referred to before, and `contents` is empty.
+  /// Makes the row that replaces a document's previous one: of decoded fields like
+  /// `encode(_:createTime:)`, otherwise of the existing bytes. Returns whether the bytes are stored
+  /// ones. In that case the document refers to the same contents as before, and `contents` is
+  /// empty.
   ///
   /// Throws as `encode(_:createTime:)`.
   mutating func encode(
@@ -51,7 +52,7 @@ extension ValueEncoder {
       }
     }
     if case .encoded(let encoded) = fields, begins(with: encoded.names) {
-      // No contents are in it, and no moments of the commit.
+      // The row has no contents and no commit times in it.
       let row = encoded.row.bytes
       begin(createTime: createTime, expecting: row.count)
       bytes.append(row.bytes.extracting(droppingFirst: ValueCoding.envelopeLength))
@@ -61,7 +62,7 @@ extension ValueEncoder {
     return false
   }
 
-  /// Appends a stored map with edits; false when its fields must be decoded for it.
+  /// Appends a stored map with edits; false when its fields must be decoded first.
   ///
   /// - Parameter end: where the map ends in `octets`.
   private mutating func splice(
@@ -70,7 +71,7 @@ extension ValueEncoder {
     try checkDepth(depth)
     guard let parts = try parts(octets, stored, edits) else { return false }
     let count = parts.reduce(0) { $0 + $1.count }
-    // Without any name left there is nothing to tell that it had its own.
+    // A map without any name does not show that it had its own names.
     guard !stored.isNamed || count > 0 else { return false }
     var layout = ContainerLayout(
       base: bytes.count, count: count, isMap: true, isNamed: stored.isNamed)
@@ -101,7 +102,7 @@ extension ValueEncoder {
     return true
   }
 
-  /// Appends a field that is edited.
+  /// Appends an edited field.
   private mutating func append(
     _ field: EditedField, _ octets: Span<UInt8>, _ stored: ContainerLayout, end: Int,
     at index: Int, in layout: inout ContainerLayout, _ depth: Int
@@ -123,7 +124,7 @@ extension ValueEncoder {
     }
   }
 
-  /// Copies fields as they are, all in one piece.
+  /// Copies unchanged fields, all in one piece.
   private mutating func copy(
     _ octets: Span<UInt8>, _ stored: ContainerLayout, end: Int, _ range: Range<Int>,
     to index: Int, in layout: inout ContainerLayout
@@ -148,19 +149,19 @@ extension ValueEncoder {
 
   // MARK: - Tables
 
-  /// What the map is put together of; nil when there is no room for a new name.
+  /// The parts of the map; nil when there is no room for a new name.
   private mutating func parts(
     _ octets: Span<UInt8>, _ stored: ContainerLayout, _ edits: FieldEdits
   ) throws(DatabaseError) -> [MapPart]? {
     var fields: [EditedField] = []
-    // In the order of the names, so that new ones get the same numbers in every run.
+    // In the order of the names, so that new names get the same numbers in every run.
     let entries = edits.entries.sorted { ValueOrder.compare($0.name, $1.name) < 0 }
     for entry in entries {
       guard let field = try edited(entry, octets, stored) else { return nil }
       if case .removed = field.edit, !field.isStored { continue }
       fields.append(field)
     }
-    // Names with their own table are in its order already.
+    // A map's own names are in the order of its table already.
     if !stored.isNamed { fields.sort { $0.symbol < $1.symbol } }
     var parts: [MapPart] = []
     var place = 0
@@ -247,9 +248,9 @@ extension ValueEncoder {
 
 // MARK: - Places in stored maps
 
-// The row was checked when it was read, so slots and names are where they must be.
+// The row was checked when it was read, so slots and names are valid.
 extension Span<UInt8> {
-  /// Where the first value begins that is not in its slot, of the fields from `place` on.
+  /// The position of the first value outside its slot, of the fields from `place` on.
   fileprivate func firstValue(atOrBehind place: Int, of layout: ContainerLayout) -> Int? {
     for place in place..<Swift.max(place, layout.count) {
       let slot = slot(place, of: layout)
@@ -258,7 +259,7 @@ extension Span<UInt8> {
     return nil
   }
 
-  /// Where the last value of these fields begins that is not in its slot.
+  /// The position of the last value outside its slot, of these fields.
   fileprivate func lastValue(in range: Range<Int>, of layout: ContainerLayout) -> Int? {
     for place in range.reversed() {
       let slot = slot(place, of: layout)

@@ -1,10 +1,10 @@
-// From an intent and the stored document to the new document. Pure: no catalog, no clock, no bytes.
-// The commit's time is not known yet, so a server timestamp becomes `Timestamp.pending`, which the
-// encoder turns into a stamp and which equals nothing that is stored.
+// Makes the new document of an intent and the stored document. The code is pure: no catalog, no
+// clock, no bytes. The commit's time is not known yet, so a server timestamp becomes
+// `Timestamp.pending`. The encoder turns it into a stamp, and it equals nothing that is stored.
 
 extension WriteIntent {
   /// The document's fields after this write; nil when there is no document then. A large document
-  /// is decoded only where the write is not one of few fields.
+  /// is decoded only when the write concerns more than a few fields.
   ///
   /// Throws as `apply(to:)` of decoded fields.
   func apply(to before: WrittenFields?) throws(DatabaseError) -> WrittenFields? {
@@ -28,7 +28,7 @@ extension WriteIntent {
 
   /// The document's fields after this write; nil when there is no document then.
   ///
-  /// Preconditions are not looked at here. Throws `.invalidArgument` when the document would have a
+  /// This does not check preconditions. Throws `.invalidArgument` when the document would have a
   /// name in two spellings.
   /// - Complexity: O(fields of the document + elements of the arrays touched).
   func apply(to before: [String: Value]?) throws(DatabaseError) -> [String: Value]? {
@@ -44,7 +44,7 @@ extension WriteIntent {
       fields = encoded.row.fields
     case .patch(let patch, let mask):
       fields = before ?? [:]
-      // What goes first may have been another spelling of what comes.
+      // A removed field may have had another spelling of a new name.
       for place in mask where lookUp(place[...], in: patch) == nil {
         remove(place[...], from: &fields)
       }
@@ -55,8 +55,7 @@ extension WriteIntent {
     }
     for transform in transforms {
       let place = transform.path[...]
-      // A set replaces the document, so what its transforms meet is what the set left: nothing
-      // stored.
+      // A set replaces the document, so its transforms find what the set left: nothing stored.
       let result: Value
       do throws(DatabaseError) {
         result = try transform.operation.result(for: lookUp(place, in: fields))
@@ -70,8 +69,8 @@ extension WriteIntent {
 }
 
 extension FieldValue.Operation {
-  /// What the field holds afterwards, when it holds `stored` now. Deletes are no transforms, and
-  /// what could not be encoded never gets here.
+  /// The field's value after the transform, when it has `stored` now. Deletes are not transforms,
+  /// and values that cannot be encoded never get here.
   ///
   /// Throws `.outOfRange` when a sum has more digits than a decimal.
   func result(for stored: Value?) throws(DatabaseError) -> Value {
@@ -87,7 +86,8 @@ extension FieldValue.Operation {
   }
 }
 
-/// Integers saturate; one double makes the sum a double, and otherwise one decimal an exact one.
+/// Integers saturate. One double makes the sum a double; without doubles, one decimal makes it an
+/// exact decimal.
 private func sum(_ stored: Value?, _ amount: Value) throws(DatabaseError) -> Value {
   switch (stored, amount) {
   case (.integer(let left), .integer(let right)):
@@ -115,8 +115,8 @@ private func sum(_ left: DecimalValue, _ right: DecimalValue) throws(DatabaseErr
   return .decimal(sum)
 }
 
-/// The stored number or the operand, whichever `keepsStored` chooses by their order; equal numbers
-/// stay as stored, and NaN wins over every number.
+/// The stored number or the operand, as `keepsStored` chooses by their order. Of equal numbers the
+/// stored one stays, and NaN takes precedence over every number.
 private func extreme(
   _ stored: Value?, _ operand: Value, keepsStored: (Int) -> Bool
 ) -> Value {
@@ -148,7 +148,7 @@ private func difference(_ stored: Value?, _ elements: [Value]) -> Value {
 
 // MARK: - Places in nested maps
 
-/// The value at `place`; nil when a step is missing or goes through something that is not a map.
+/// The value at `place`; nil when a step is missing or goes through a value that is not a map.
 func lookUp(_ place: ArraySlice<String>, in fields: [String: Value]) -> Value? {
   guard let first = place.first, let value = fields[exactly: first] else { return nil }
   let rest = place.dropFirst()
@@ -157,8 +157,8 @@ func lookUp(_ place: ArraySlice<String>, in fields: [String: Value]) -> Value? {
   return lookUp(rest, in: nested)
 }
 
-/// Puts `value` at `place`, making maps of whatever stands in the way. Throws `.invalidArgument`
-/// when another spelling of one of the names is there.
+/// Sets `value` at `place`, and replaces any other value on the way with a map. Throws
+/// `.invalidArgument` when another spelling of one of the names exists.
 func assign(
   _ value: Value, at place: ArraySlice<String>, in fields: inout [String: Value]
 ) throws(DatabaseError) {
@@ -179,7 +179,7 @@ func assign(
   try fields.put(.map(nested), at: first)
 }
 
-/// Removes what stands at `place`. A way through something that is not a map leads to nothing.
+/// Removes the value at `place`. Does nothing when a step on the way is not a map.
 func remove(_ place: ArraySlice<String>, from fields: inout [String: Value]) {
   guard let first = place.first else { return }
   let rest = place.dropFirst()

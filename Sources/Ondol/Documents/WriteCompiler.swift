@@ -1,11 +1,11 @@
 // Stage 1 of the write path: turns the arguments of a call into an intent, on the caller, before
-// anything is read. All that is wrong with the data whatever is stored is refused here, with the
-// field's name.
+// anything is read. It refuses every error in the data that does not depend on what is stored, and
+// names the field.
 //
 // What counts as what:
-// - An instruction (a `FieldValue`) leaves the data and becomes a transform; a map that held
-//   nothing else leaves with it. An empty map that the app wrote is data.
-// - `delete` is an instruction that puts its place into the mask and nothing into the fields.
+// - An instruction (a `FieldValue`) leaves the data and becomes a transform. A map that held
+//   nothing else also leaves the data. An empty map that the app wrote is data.
+// - `delete` is an instruction that adds its place to the mask and nothing to the fields.
 // - A merge's mask is the leaves of the data. An empty map is a leaf, an array is a leaf.
 // - A place listed in `mergeFields` or in an update is replaced as a whole, maps included.
 
@@ -18,7 +18,7 @@ enum WriteCompiler {
     return WriteIntent(change: .replace(fields: fields), transforms: split.transforms)
   }
 
-  /// `setData` of what a Codable value became: a map, most often one without instructions.
+  /// `setData` of an encoded Codable value: a map, usually without instructions.
   static func set(_ input: FieldInput) throws(DatabaseError) -> WriteIntent {
     switch input.form {
     case .map(let fields): return try set(fields)
@@ -33,14 +33,14 @@ enum WriteCompiler {
     }
   }
 
-  /// `create`: as `set`, but the document must not be there.
+  /// `create`: like `set`, but the document must not exist.
   static func create(_ data: [String: FieldInput]) throws(DatabaseError) -> WriteIntent {
     var intent = try set(data)
     intent.precondition = .exists(false)
     return intent
   }
 
-  /// `setData(merge: true)`: every leaf of `data` is set, all else stays.
+  /// `setData(merge: true)`: sets every leaf of `data` and keeps everything else.
   static func merge(_ data: [String: FieldInput]) throws(DatabaseError) -> WriteIntent {
     var split = InstructionSplit(deletes: .collected)
     let fields = try split.plainFields(of: data)
@@ -50,7 +50,7 @@ enum WriteCompiler {
       change: .patch(fields: fields, mask: mask), transforms: split.transforms)
   }
 
-  /// `setData(mergeFields:)`: the listed places become what `data` holds there, all else stays.
+  /// `setData(mergeFields:)`: the listed places get the values in `data`; everything else stays.
   static func merge(
     _ data: [String: FieldInput], only listed: [FieldPath]
   ) throws(DatabaseError) -> WriteIntent {
@@ -72,7 +72,7 @@ enum WriteCompiler {
     return try patch(entries)
   }
 
-  /// `updateData`: each place is replaced, and the document must be there.
+  /// `updateData`: replaces each place. The document must exist.
   static func update(
     _ data: [(path: FieldPath, input: FieldInput)], precondition: Precondition = .exists(true)
   ) throws(DatabaseError) -> WriteIntent {
@@ -97,7 +97,7 @@ enum WriteCompiler {
     WriteIntent(change: .delete, precondition: precondition)
   }
 
-  /// A patch of fields and a mask that were apart from the beginning.
+  /// A patch whose fields and mask the caller already has apart.
   static func patch(
     _ fields: [String: Value], at mask: [FieldNames]
   ) throws(DatabaseError) -> WriteIntent {
@@ -110,7 +110,7 @@ enum WriteCompiler {
     return WriteIntent(change: .patch(fields: fields, mask: mask))
   }
 
-  /// Transforms that were apart from the fields from the beginning, in their order.
+  /// Transforms that the caller already has apart from the fields, in their order.
   static func transforms(
     _ list: [(path: FieldNames, operation: FieldValue.Operation)]
   ) throws(DatabaseError) -> [FieldTransform] {
@@ -137,8 +137,7 @@ enum WriteCompiler {
       case .operation(let operation):
         try split.take(operation, at: place)
       case .value, .map:
-        // In the mask even when only instructions are in it: the map is replaced by what remains of
-        // it.
+        // In the mask even when it holds only instructions: what remains of the map replaces it.
         mask.append(place)
         if let plain = try split.plainPart(of: input, at: place) {
           try assign(plain, at: place[...], in: &fields)
@@ -161,12 +160,12 @@ enum WriteCompiler {
   }
 }
 
-// MARK: - What is refused
+// MARK: - Refusals
 
 extension WriteCompiler {
-  /// Refuses a place that is listed twice or lies inside another.
+  /// Refuses a place that is listed twice or is inside another.
   private static func refuseOverlaps(_ places: [FieldNames]) throws(DatabaseError) {
-    // In this order a place is directly followed by one of those inside it, if there are any.
+    // In this order, a place comes directly before the ones inside it, if there are any.
     let sorted = places.sorted { ValueOrder.compareSegments($0, $1) < 0 }
     for (outer, inner) in zip(sorted, sorted.dropFirst()) where outer.count <= inner.count {
       guard ValueOrder.compareSegments(outer, Array(inner.prefix(outer.count))) == 0 else {
@@ -225,11 +224,11 @@ extension WriteCompiler {
   }
 }
 
-/// Takes data apart into plain values and instructions, and checks both.
+/// Splits data into plain values and instructions, and checks both.
 private struct InstructionSplit {
   enum Deletes {
     case collected
-    /// Why a delete cannot stand here.
+    /// Why a delete is not allowed here.
     case refused(String)
   }
 
@@ -254,7 +253,7 @@ private struct InstructionSplit {
     return fields
   }
 
-  /// What of `input` is data; nil when it consists of instructions only.
+  /// The part of `input` that is data; nil when it consists of instructions only.
   mutating func plainPart(
     of input: FieldInput, at place: FieldNames
   ) throws(DatabaseError) -> Value? {
@@ -273,7 +272,7 @@ private struct InstructionSplit {
           try plain.put(part, at: name)
         }
       }
-      // Spelt out: a bare `nil` could also be null, which is a value.
+      // Spelled out: a bare `nil` could also be null, which is a value.
       return plain.isEmpty ? Optional.none : .some(.map(plain))
     }
   }

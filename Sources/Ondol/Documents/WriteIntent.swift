@@ -1,22 +1,22 @@
-// What a write means, after compiling and before anything was read: the middle of the write path. A
-// call (`setData`, `updateData`, …) becomes an intent; an intent and the stored document become the
-// new document in WriteApplication. Keeping the two apart makes both pure, and the first comparable
-// with the conformance cases other implementations publish.
+// The meaning of a write, after compiling and before anything is read: the middle of the write
+// path. A call (`setData`, `updateData`, …) becomes an intent, and WriteApplication makes the new
+// document of an intent and the stored document. Keeping the two apart makes both pure, and makes
+// the first comparable with the conformance cases that other implementations publish.
 
 /// One write to one document.
 struct WriteIntent: Sendable {
-  /// What becomes of the document's plain fields.
+  /// What happens to the document's plain fields.
   enum Change: Sendable {
     /// The document becomes exactly `fields`.
     case replace(fields: [String: Value])
-    /// The same, where the fields are encoded already.
+    /// The same, with fields that are encoded already.
     case put(EncodedRow)
-    /// The places in `mask` become what `fields` holds there; places `fields` lacks are removed. No
-    /// place in the mask is inside another.
+    /// The places in `mask` get their values in `fields`; places that `fields` lacks are removed.
+    /// No place in the mask is inside another.
     case patch(fields: [String: Value], mask: [FieldNames])
-    /// The document goes.
+    /// The document is deleted.
     case delete
-    /// The document stays as it is, and the commit is refused when it changes meanwhile.
+    /// The document stays unchanged, and the commit is refused when it changes meanwhile.
     case keep
   }
 
@@ -32,27 +32,27 @@ struct FieldTransform: Sendable {
   var operation: FieldValue.Operation
 }
 
-/// What must hold of the stored document for a write to happen.
+/// What must hold for the stored document for a write to happen.
 enum Precondition: Sendable, Hashable {
   case none
   case exists(Bool)
-  /// The version zero stands for a document that is not there.
+  /// The version zero means that the document does not exist.
   case version(Version)
   case updateTime(Timestamp)
-  /// The document is there, and its time is over; otherwise the write is passed over.
+  /// The document exists and has expired; otherwise the write is skipped.
   case isOver
-  /// The document is there, has an earlier schema and can be upgraded; otherwise the write is
-  /// passed over. One whose time is over goes.
+  /// The document exists, has an earlier schema and can be upgraded; otherwise the write is
+  /// skipped. An expired document is deleted.
   case isOutdated
-  /// The document is there and meets a condition; otherwise the write is passed over.
+  /// The document exists and meets a condition; otherwise the write is skipped.
   case meets(DocumentCondition)
-  /// The document is a storage path, and its object is as the condition says.
+  /// The document is a storage path, and its object meets the condition.
   case object(StorageCondition)
-  /// The document is a storage path, which goes with the commit when no document links it.
+  /// The document is a storage path, which the commit removes when no document links to it.
   case isUnlinked
 }
 
-/// A condition on documents that somebody above states. Equal to itself alone.
+/// A condition on documents that a higher layer states. It is equal only to itself.
 final class DocumentCondition: Sendable, Hashable {
   /// Whether the fields of the document at a path meet it.
   let isMet: @Sendable ([String: Value], DocumentPath) -> Bool

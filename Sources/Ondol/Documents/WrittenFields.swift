@@ -1,25 +1,25 @@
-// The fields of a document on the write path: what is stored, and what a commit makes of it. Those
-// of an ordinary document are decoded. A large one stays the bytes of its row with what is put over
-// them, so that an update of one field copies the bytes of all others, and neither decodes nor
-// encodes them (ValueEncoder+Splicing). What was encoded before it came here (RowEncoder) stays
-// bytes, too.
+// The fields of a document on the write path: what is stored, and what a commit makes of it. The
+// fields of an ordinary document are decoded. A large document stays the bytes of its row, with
+// edits on top, so that an update of one field copies the bytes of all others and neither decodes
+// nor encodes them (ValueEncoder+Splicing). Fields that were encoded earlier (RowEncoder) also stay
+// bytes.
 
 /// A document's fields.
 enum WrittenFields: Sendable {
   case decoded([String: Value])
-  /// Those of a row, with edits over them.
+  /// The fields of a row, with edits on top.
   case row(StoredRow, FieldEdits)
-  /// Those of a row that is not stored yet.
+  /// The fields of a row that is not stored yet.
   case encoded(EncodedRow)
 
-  /// Rows from this length on stay bytes. For shorter ones decoding is cheap, and what asks for all
-  /// fields asks for them more than once.
+  /// Rows of at least this many bytes stay bytes. Shorter ones are cheap to decode, and code that
+  /// asks for all fields asks for them more than once.
   static let largeLength = 32 << 10
 
-  /// Edits above which fields are decoded: each is looked for among the others.
+  /// With more edits than this, fields are decoded, because each lookup searches all edits.
   private static let editLimit = 64
 
-  /// What is stored.
+  /// Takes the stored fields.
   init(_ contents: DocumentSnapshot.Contents) {
     if case .row(let row) = contents.form, row.bytes.count >= Self.largeLength,
       !row.symbols.hasTwoSpellings
@@ -32,7 +32,7 @@ enum WrittenFields: Sendable {
 
   /// All fields, decoded.
   ///
-  /// - Complexity: O(size of the document) at each call, where they are a row's.
+  /// - Complexity: O(size of the document) at each call, for a row's fields.
   var all: [String: Value] {
     switch self {
     case .decoded(let fields): return fields
@@ -44,9 +44,10 @@ enum WrittenFields: Sendable {
     }
   }
 
-  /// Of these fields what is there: asked for any of them, it answers as all would.
+  /// Those of the named fields that exist. For any of these fields, the result answers as all
+  /// fields would.
   ///
-  /// - Complexity: O(size of the fields named), where they are a row's.
+  /// - Complexity: O(size of the fields named), for a row's fields.
   func part(_ fields: [FieldNames]) -> [String: Value] {
     guard let value = reader else { return all }
     var part: [String: Value] = [:]
@@ -55,7 +56,7 @@ enum WrittenFields: Sendable {
       do throws(DatabaseError) {
         try assign(value, at: names[...], in: &part)
       } catch {
-        // Two spellings of one name, only one of which a document can have.
+        // Two spellings of one name, of which a document can have only one.
         return all
       }
     }
@@ -68,7 +69,7 @@ enum WrittenFields: Sendable {
     return value(place)
   }
 
-  /// What finds a field without decoding others; nil when all are decoded.
+  /// Finds a field without decoding others; nil when all are decoded.
   private var reader: ((FieldNames) -> Value?)? {
     switch self {
     case .decoded: return nil
@@ -78,7 +79,7 @@ enum WrittenFields: Sendable {
     }
   }
 
-  /// Whether any of these fields may be another than what is stored.
+  /// Whether any of these fields may differ from what is stored.
   func mayChange(_ fields: [FieldNames]) -> Bool {
     guard case .row(_, let edits) = self else { return true }
     return fields.contains { edits.concern($0[...]) }
@@ -95,7 +96,7 @@ enum WrittenFields: Sendable {
     return all.isIdentical(to: other.all)
   }
 
-  /// The fields with these edits; nil when they must be decoded for it.
+  /// The fields with these edits; nil when the fields must be decoded first.
   ///
   /// Throws as `WriteIntent.apply(to:)`.
   func edited(
