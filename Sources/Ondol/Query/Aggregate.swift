@@ -1,33 +1,32 @@
-// Aggregates of a query, over its whole result or for each group in it. On the read path they take
-// the place of stage 5: the fields in question are read from the rows and no document is decoded;
-// counting what an index answers alone reads no document at all.
+// Aggregates of a query, over its whole result or for each group in it. On the read path they
+// replace stage 5: they read the fields they need from the rows and decode no document. A count
+// that an index answers alone reads no document at all.
 
 internal import OndolEngine
 
-/// Numbers about a query's result: what `QuerySource.aggregate(_:)` makes.
+/// Numbers about a query's result, made by `QuerySource.aggregate(_:)`.
 ///
-/// Firestore works them out on its servers only, five at a time, and does not tell of changes. Here
-/// there may be any number, and `snapshots` follows them.
+/// Firestore computes aggregates only on its servers, at most five at a time, and does not report
+/// changes to them. Here there may be any number, and `snapshots` follows them.
 public struct AggregateQuery: Sendable, Hashable {
-  /// The query whose result it is about.
+  /// The query whose result is aggregated.
   public let query: Query
   let fields: [AggregateField]
 
-  /// The numbers, all as of one moment. The query's limit, offset and places count.
+  /// The numbers, all as of one moment. The query's limit, offset, start and end apply.
   ///
-  /// A document without a field, or with something in it that is no number, adds nothing to that
-  /// field's aggregates, but counts.
+  /// A document that lacks a field, or has a value in it that is not a number, adds nothing to that
+  /// field's aggregates. It still counts.
   ///
-  /// - Throws: as `Query.getDocuments()`, and `.invalidArgument` when a field is no path.
-  /// - Complexity: as the query's; a count that an index answers reads rows of the index only, and
-  ///   a minimum or maximum that stands at an end of what an index answers only that row and its
-  ///   document.
+  /// - Throws: as `Query.getDocuments()`, and `.invalidArgument` when a field is not a valid path.
+  /// - Complexity: as the query's. A count that an index answers reads only rows of the index. A
+  ///   minimum or maximum at an end of what an index answers reads only that row and its document.
   public func getAggregation() async throws(DatabaseError) -> AggregateQuerySnapshot {
     try await aggregate()
   }
 
-  /// The same numbers for each group of documents that agree in the fields, which Firestore's
-  /// queries cannot. Documents that lack one of the fields are in no group.
+  /// The same numbers for each group of documents that agree in the fields. Firestore's queries
+  /// cannot do this. Documents that lack one of the fields are in no group.
   ///
   /// - Parameter fields: fields or paths into maps; without any, all documents are one group.
   public func group(by fields: FieldPath...) -> GroupedAggregateQuery { group(by: fields) }
@@ -39,12 +38,12 @@ public struct AggregateQuery: Sendable, Hashable {
     GroupedAggregateQuery(aggregate: self, groupFields: fields)
   }
 
-  /// The same numbers for each group of documents that agree in the fields when texts in them are
-  /// compared so: with `.folded`, `"Élan"` and `"elan"` are of one group. Its key has the first of
-  /// such texts by their bytes.
+  /// The same numbers for each group of documents that agree in the fields when their texts are
+  /// compared in this way: with `.folded`, `"Élan"` and `"elan"` are in one group. The group's key
+  /// has the one of its texts that is first by its bytes.
   ///
-  /// Groups stand in the order of what is compared. Documents are read, also where an index
-  /// compares texts so.
+  /// Groups are in the order of this comparison. Documents are read even when an index compares
+  /// texts in the same way.
   ///
   /// - Parameters:
   ///   - fields: fields or paths into maps; not `FieldPath.documentID()`.
@@ -55,8 +54,8 @@ public struct AggregateQuery: Sendable, Hashable {
     group(by: fields, comparing: comparison)
   }
 
-  /// The same numbers for each group of documents that agree in the fields when texts in them are
-  /// compared so.
+  /// The same numbers for each group of documents that agree in the fields when their texts are
+  /// compared in this way.
   ///
   /// - Parameters:
   ///   - fields: fields or paths into maps; not `FieldPath.documentID()`.
@@ -67,7 +66,7 @@ public struct AggregateQuery: Sendable, Hashable {
     GroupedAggregateQuery(aggregate: self, groupFields: fields, comparison: comparison)
   }
 
-  /// How the numbers are worked out: as `QuerySource.explain(analyze:)` says it of the query, and
+  /// How the numbers are computed: what `QuerySource.explain(analyze:)` says of the query, and
   /// whether only the ends of indexes are read.
   ///
   /// - Throws: as `getAggregation()`.
@@ -118,7 +117,7 @@ public struct AggregateQuery: Sendable, Hashable {
     AggregateQuerySnapshot(query: self, aggregators, unreadable: executor.unreadable)
   }
 
-  /// The aggregates, as they come to be.
+  /// The aggregates as the documents add up.
   func aggregators(_ executor: inout Executor) throws(DatabaseError) -> [Aggregator] {
     if let known = try aggregatorsByIndex(&executor) { return known }
     return try aggregatorsByWalk(&executor)
@@ -126,7 +125,8 @@ public struct AggregateQuery: Sendable, Hashable {
 
   private var isOfCounts: Bool { fields.allSatisfy { $0.kind == .count } }
 
-  /// What an index, or the ranks of rows, say without a document; nil when they do not.
+  /// The aggregates that an index, or the ranks of rows, give without a document; nil when they
+  /// give none.
   private func aggregatorsByIndex(
     _ executor: inout Executor
   ) throws(DatabaseError) -> [Aggregator]? {
@@ -194,7 +194,7 @@ public struct AggregateQuery: Sendable, Hashable {
     }
   }
 
-  /// Adds the documents of a result that is limited: its order decides which of them count.
+  /// Adds the documents of a limited result: its order decides which of them count.
   private func add(
     limited executor: inout Executor, _ aggregated: [QueryField?], _ grouped: [QueryField],
     to table: inout GroupTable
@@ -212,7 +212,7 @@ public struct AggregateQuery: Sendable, Hashable {
   }
 }
 
-// MARK: - In parts
+// MARK: - Parallel scans
 
 extension AggregateQuery {
   private func aggregators(in scan: ScanParts) async throws(DatabaseError) -> [Aggregator] {
@@ -242,12 +242,12 @@ extension AggregateQuery {
   }
 }
 
-/// Numbers about a result, as they were at one moment.
+/// Numbers about a result at one moment.
 public struct AggregateQuerySnapshot: Sendable, Hashable {
-  /// What was asked.
+  /// The aggregates that were asked for.
   public let query: AggregateQuery
-  /// Documents met that could not be upgraded to the schema their collection has: the numbers do
-  /// without them. See `QuerySnapshot.unreadable`.
+  /// Documents that could not be upgraded to their collection's schema. The numbers leave them out.
+  /// See `QuerySnapshot.unreadable`.
   public let unreadable: [DocumentReference]
   private let values: [Value?]
 
@@ -259,29 +259,29 @@ public struct AggregateQuerySnapshot: Sendable, Hashable {
     values = aggregators.map(\.result)
   }
 
-  /// The number of documents, 0 or more; 0 when no count was asked for.
+  /// The number of documents; 0 when no count was asked for.
   public var count: Int {
     Int(get(.count())?.integer ?? 0)
   }
 
-  /// One of the aggregates asked for; nil when it has no value, as the average of nothing, or was
-  /// not asked for.
+  /// One of the requested aggregates; nil when it has no value, like the average of no numbers, or
+  /// was not requested.
   ///
   /// - Parameter field: equal to one that was passed to `QuerySource.aggregate(_:)`.
   public func get(_ field: AggregateField) -> Value? {
     query.fields.firstIndex(of: field).flatMap { values[$0] }
   }
 
-  /// One of the aggregates asked for as a Swift type; nil when it has none or is of another type.
+  /// One of the requested aggregates as a Swift type; nil when it has no value or has another type.
   public func get<Number: FieldReadable>(_ field: AggregateField) -> Number? {
     let value: Value? = get(field)
     return value.flatMap { Number(fieldValue: $0) }
   }
 
-  /// One of the aggregates asked for; nil when it has no value.
+  /// One of the requested aggregates; nil when it has no value.
   public subscript(field: AggregateField) -> Value? { self.get(field) }
 
-  /// One of the aggregates asked for as a Swift type; nil when it has none or is of another type.
+  /// One of the requested aggregates as a Swift type; nil when it has no value or has another type.
   public subscript<Number: FieldReadable>(field: AggregateField) -> Number? { self.get(field) }
 }
 
@@ -291,10 +291,10 @@ public struct AggregateQuerySnapshot: Sendable, Hashable {
 public struct GroupedAggregateQuery: Sendable, Hashable {
   let aggregate: AggregateQuery
   let groupFields: [FieldPath]
-  /// How texts are compared that documents agree in; nil by their bytes.
+  /// How texts are compared when documents are grouped; nil when by their bytes.
   var comparison: TextComparison?
 
-  /// The groups in the order of what they agree in, all as of one moment.
+  /// The groups in the order of their keys, all as of one moment.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
   /// - Complexity: as the query's, and memory for the groups.
@@ -350,16 +350,16 @@ public struct GroupedAggregateQuery: Sendable, Hashable {
     }.sorted { ValueOrder.compare(compared($0), compared($1)) < 0 }
   }
 
-  /// What a group is compared by.
+  /// The value by which a group is compared.
   private func compared(_ group: AggregateGroup) -> Value {
     .array(comparison.map { group.key.map($0.value) } ?? group.key)
   }
 }
 
-/// The documents of a result that agree in some fields.
+/// Documents of a result that agree in some fields.
 public struct AggregateGroup: Sendable, Hashable {
   private let fields: [FieldPath]
-  /// What the documents agree in: a value for each field of `group(by:)`.
+  /// The values in which the documents agree, one for each field of `group(by:)`.
   public let key: [Value]
   /// The numbers about the group.
   public let aggregation: AggregateQuerySnapshot
@@ -370,12 +370,13 @@ public struct AggregateGroup: Sendable, Hashable {
     self.aggregation = aggregation
   }
 
-  /// What the documents agree in for one of the fields of `group(by:)`; nil for other fields.
+  /// The value in which the documents agree, for one of the fields of `group(by:)`; nil for other
+  /// fields.
   public subscript(field: FieldPath) -> Value? {
     fields.firstIndex(of: field).map { key[$0] }
   }
 
-  /// What the documents agree in for one of the fields, as a Swift type.
+  /// The value in which the documents agree for one of the fields, as a Swift type.
   public subscript<Field: FieldReadable>(field: FieldPath) -> Field? {
     fields.firstIndex(of: field).flatMap { Field(fieldValue: key[$0]) }
   }
@@ -386,11 +387,11 @@ extension QuerySource {
   ///
   /// Unlike in Firestore, a document that lacks one of the fields still counts.
   ///
-  /// - Parameter fields: any number of them.
+  /// - Parameter fields: any number of aggregates.
   public func aggregate(_ fields: [AggregateField]) -> AggregateQuery {
     AggregateQuery(query: query, fields: fields)
   }
 
-  /// How many documents there are: `try await query.count.getAggregation().count`.
+  /// The number of documents: `try await query.count.getAggregation().count`.
   public var count: AggregateQuery { aggregate([.count()]) }
 }

@@ -1,10 +1,10 @@
-// Numbers about a result, worked out from documents as they lie in their rows. Sums are exact, so
-// they do not depend on the order that documents come in; one double makes a sum a double, and
-// otherwise one decimal makes it a decimal.
+// Numbers about a result, computed from documents in their encoded rows. Sums are exact, so they do
+// not depend on the order of documents. One double makes a sum a double; without doubles, one
+// decimal makes it a decimal.
 
 internal import OndolEngine
 
-/// A number to be worked out about a result.
+/// A number to compute about a result.
 public struct AggregateField: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
     case count
@@ -17,49 +17,51 @@ public struct AggregateField: Sendable, Hashable {
   let kind: Kind
   /// Nil for a count.
   let field: FieldPath?
-  /// How texts are compared for the least and the greatest; nil by their bytes.
+  /// How texts are compared for the least and the greatest value; nil when by their bytes.
   var comparison: TextComparison?
 
-  /// How many documents there are.
+  /// The number of documents.
   public static func count() -> AggregateField { AggregateField(kind: .count, field: nil) }
 
-  /// The sum of a field's numbers; what is no number is passed over. An integer when all of them
-  /// are and it fits; an exact decimal when one of them is a decimal, none is a double and it fits;
-  /// otherwise a double. 0 when there are none, NaN when one of them is.
+  /// The sum of a field's numbers; other values are skipped. It is an integer when all numbers are
+  /// integers and the sum fits one. It is an exact decimal when at least one number is a decimal,
+  /// none is a double, and the sum fits. Otherwise it is a double. The sum of no numbers is 0, and
+  /// one NaN makes the sum NaN.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func sum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .sum, field: field)
   }
 
-  /// The average of a field's numbers, a double; what is no number is passed over. None when there
-  /// are none, where Firestore's clients disagree.
+  /// The average of a field's numbers as a double; other values are skipped. It has no value when
+  /// there are no numbers, a case in which Firestore's clients disagree.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func average(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .average, field: field)
   }
 
-  /// The least value of a field, null left aside, in the order queries sort by. None when there is
-  /// none; any one of several that are equal, as 1 and 1.0 are.
+  /// The least value of a field except null, in the order by which queries sort. It has no value
+  /// when there is none. Of several equal values, as 1 and 1.0 are, it is any one.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func minimum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .minimum, field: field)
   }
 
-  /// The greatest value of a field, null left aside, in the order queries sort by. None when there
-  /// is none; any one of several that are equal, as 1 and 1.0 are.
+  /// The greatest value of a field except null, in the order by which queries sort. It has no value
+  /// when there is none. Of several equal values, as 1 and 1.0 are, it is any one.
   ///
   /// - Parameter field: a field or a path into maps.
   public static func maximum(_ field: FieldPath) -> AggregateField {
     AggregateField(kind: .maximum, field: field)
   }
 
-  /// The value of a field that is first in `order(by:comparing:)`, null left aside: of texts that
-  /// are the same, the first by its bytes. None when there is none.
+  /// The first value of a field except null in the order of `order(by:comparing:)`. Of texts that
+  /// are equal in this comparison, it is the first by its bytes. It has no value when there is
+  /// none.
   ///
-  /// Documents are read, also where an index compares texts so.
+  /// Documents are read even when an index compares texts in the same way.
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps; not `FieldPath.documentID()`.
@@ -70,8 +72,8 @@ public struct AggregateField: Sendable, Hashable {
     AggregateField(kind: .minimum, field: field, comparison: comparison)
   }
 
-  /// The value of a field that is last in `order(by:comparing:)`, null left aside. Otherwise as
-  /// `minimum(_:comparing:)`.
+  /// The last value of a field except null in the order of `order(by:comparing:)`. In all other
+  /// respects like `minimum(_:comparing:)`.
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps; not `FieldPath.documentID()`.
@@ -82,9 +84,10 @@ public struct AggregateField: Sendable, Hashable {
     AggregateField(kind: .maximum, field: field, comparison: comparison)
   }
 
-  /// The field whose values are looked at as they are; nil for a count.
+  /// The field whose values are aggregated, without a comparison of texts; nil for a count.
   ///
-  /// Throws `.invalidArgument` when it is no path, and for documents' ids that are to be compared.
+  /// Throws `.invalidArgument` when it is not a valid path, and for document ids when a
+  /// comparison of texts is requested.
   func queryField() throws(DatabaseError) -> QueryField? {
     guard let field else { return nil }
     guard let comparison else { return try QueryField(field) }
@@ -92,7 +95,7 @@ public struct AggregateField: Sendable, Hashable {
   }
 }
 
-/// One aggregate, fed with a field's values.
+/// Computes one aggregate of a field's values.
 struct Aggregator: Sendable {
   private let kind: AggregateField.Kind
   private let comparison: TextComparison?
@@ -109,7 +112,7 @@ struct Aggregator: Sendable {
     comparison = field.comparison
   }
 
-  /// So many documents.
+  /// A count of that many documents.
   init(count: Int) {
     kind = .count
     comparison = nil
@@ -140,7 +143,7 @@ struct Aggregator: Sendable {
     }
   }
 
-  /// Adds a document with the field in its row, nil when it lacks the field; the value is decoded
+  /// Adds a document by the field in its row, nil when it lacks the field. The value is decoded
   /// only when it is the least or the greatest so far.
   @inline(__always)
   mutating func add(_ field: ValueView?, _ symbols: SymbolTable) throws(MalformedBytes) {
@@ -169,7 +172,7 @@ struct Aggregator: Sendable {
     }
   }
 
-  /// Adds what another one has been given, of documents that come behind.
+  /// Adds the contents of another aggregator, of later documents.
   mutating func add(_ other: Aggregator) {
     switch kind {
     case .count: count += other.count
@@ -184,8 +187,8 @@ struct Aggregator: Sendable {
     }
   }
 
-  /// Takes out a document that was added before. False when what is left is not known then: the
-  /// least value may have gone.
+  /// Removes a document that was added before. Returns false when the aggregate is unknown
+  /// afterwards: the least value may have been removed.
   mutating func remove(_ value: Value?) -> Bool {
     switch kind {
     case .count:
@@ -211,7 +214,7 @@ struct Aggregator: Sendable {
     }
   }
 
-  /// The aggregate; nil when there is none.
+  /// The aggregate; nil when it has no value.
   var result: Value? {
     switch kind {
     case .count: return .integer(Int64(count))
@@ -242,7 +245,8 @@ struct Aggregator: Sendable {
 }
 
 extension TextComparison? {
-  /// The order of two values: of texts that are the same when compared so, that of their bytes.
+  /// The order of two values. Texts that are equal in the comparison are in the order of their
+  /// bytes.
   fileprivate func order(_ left: Value, _ right: Value) -> Int {
     guard let self else { return ValueOrder.compare(left, right) }
     let order = ValueOrder.compare(self.value(of: left), self.value(of: right))

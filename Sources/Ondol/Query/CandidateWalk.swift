@@ -1,8 +1,8 @@
-// One way to candidates, walked: from a scan, from lookups or from indexes, always to the key and
-// the row of a document, borrowed. Stage 3 of the read path. Ways other than scans make the keys of
-// several documents first and look them up together, because their cache misses then overlap; as
-// many as the reader still wants, so that none is looked up in vain. Nothing is allocated for a
-// candidate once a batch has been made.
+// Walks one way to candidates: a scan, lookups or indexes. Each step gives the key and the row of a
+// document, borrowed. Stage 3 of the read path. Ways other than scans make the keys of several
+// documents first and look them up together, so that their cache misses overlap. They look up only
+// as many documents as the reader still wants. After a batch has been made, a candidate needs no
+// allocation.
 
 internal import OndolEngine
 
@@ -16,20 +16,20 @@ final class CandidateWalk {
   }
 
   private let rows: Rows
-  /// What shows rows where some may be of an earlier schema.
+  /// Upgrades rows where some may have an earlier schema.
   private let upgrader: RowUpgrader?
-  /// What says of the rows of a scan, while they lie side by side, that they are surely out.
+  /// Rejects rows of a scan that surely do not match, while they are still side by side.
   private let matcher: Matcher?
   private var way: Way
   private let documentPrefix: [UInt8]
-  /// Rows and documents a cursor stood on, or lookups, apart from those of indexes.
+  /// Rows and documents that a cursor visited, or lookups, apart from those of indexes.
   private var looked = 0
-  /// Documents that were passed over because they are out, or done with.
+  /// Documents that were skipped because they do not match, or because `consume` has handled them.
   private(set) var passedOver = 0
-  /// The keys of a batch; memory that is used again.
+  /// The keys of a batch; the memory is reused.
   private var keys: [[UInt8]] = []
 
-  /// Documents that are looked up together at most.
+  /// The most documents that are looked up together.
   private static let batchCount = 32
   /// Rows of a scan that are shown at once.
   private static let scanCount = 256
@@ -39,7 +39,7 @@ final class CandidateWalk {
   ) {
     self.rows = rows
     self.upgrader = upgrader
-    // A row of an earlier schema is not what the conditions are about.
+    // The conditions do not apply to a row of an earlier schema before its upgrade.
     matcher = part.plan.isExact || upgrader != nil ? nil : part.matcher
     documentPrefix = part.naming.prefix
     switch access {
@@ -50,7 +50,7 @@ final class CandidateWalk {
     }
   }
 
-  /// Walks the rows of an index that lead to nothing but documents of the result.
+  /// Walks the rows of an index all of which lead to documents of the result.
   init(_ scan: IndexScan, _ naming: DocumentNaming, _ rows: Rows) {
     self.rows = rows
     (upgrader, matcher) = (nil, nil)
@@ -58,7 +58,7 @@ final class CandidateWalk {
     way = .index(IndexWalk(scan, rows))
   }
 
-  /// Rows and documents a cursor stood on, or lookups.
+  /// Rows and documents that a cursor visited, or lookups.
   var visited: Int {
     switch way {
     case .lookups, .scan: looked
@@ -72,7 +72,7 @@ final class CandidateWalk {
     if case .index(let index) = way { index.hasMetCut } else { false }
   }
 
-  /// The one index that was walked, as opposed to several or none.
+  /// The index that was walked; nil when there were several or none.
   var wholeScan: IndexScan? {
     if case .index(let index) = way { index.scan } else { nil }
   }
@@ -85,9 +85,9 @@ final class CandidateWalk {
     }
   }
 
-  /// Moves on by some candidates, at most `count` and perhaps none, and shows their keys and rows,
-  /// as today's schema has them; false when there are no more. Those of a scan that are surely out
-  /// are passed over.
+  /// Moves on by at most `count` candidates, perhaps by none, and shows their keys and rows in the
+  /// current schema; false when there are no more. Skips candidates of a scan that surely do not
+  /// match.
   func next(
     atMost count: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
@@ -100,13 +100,13 @@ final class CandidateWalk {
     }
   }
 
-  /// The same, but rows of a scan are shown to `consume` first, which answers whether a row is done
-  /// with.
+  /// The same, but rows of a scan are first shown to `consume`, which returns whether it has
+  /// handled a row.
   func next(
     atMost count: Int, past consume: (RawSpan) -> Bool,
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
-    // What the app is to see of a row of an earlier schema is not what is stored.
+    // A row of an earlier schema is not stored as the app must see it.
     guard case .scan(let scan) = way, upgrader == nil else {
       return try next(atMost: count, visit)
     }
@@ -152,8 +152,8 @@ final class CandidateWalk {
     }
   }
 
-  /// Moves to the next candidate and shows its key alone; false when there is none. What the way is
-  /// taken from must be exact.
+  /// Moves to the next candidate and shows only its key; false when there is none. The plan of the
+  /// way must be exact.
   func nextKey(
     _ visit: (RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Bool {
@@ -163,7 +163,7 @@ final class CandidateWalk {
       looked += 1
       try scan.walk.show { (key, _) throws(DatabaseError) in try visit(key) }
     case .lookups:
-      // Whether a document is there, only its row tells.
+      // Only its row shows whether a document exists.
       return try next(atMost: 1) { (key, _) throws(DatabaseError) in try visit(key) }
     case .index, .intersection:
       guard try nextTail() else { return false }
@@ -174,7 +174,7 @@ final class CandidateWalk {
     return true
   }
 
-  /// Passes over up to `limit` candidates; gives back over how many, 0 when there are no more.
+  /// Skips up to `limit` candidates. Returns how many, 0 when there are no more.
   func pass(atMost limit: Int) throws(DatabaseError) -> Int {
     switch way {
     case .index(let index) where !index.scan.isRepeating: return try index.pass(atMost: limit)
@@ -189,8 +189,8 @@ final class CandidateWalk {
     }
   }
 
-  /// How many candidates there are; more than `limit` need not be told apart. To be asked before
-  /// the first move.
+  /// The number of candidates, or any number above `limit` when there are more. Must be called
+  /// before the first move.
   func count(atMost limit: Int) throws(DatabaseError) -> Int {
     if limit > Self.rowsWorthARank, let known = try knownCount() { return known }
     var count = 0
@@ -202,10 +202,10 @@ final class CandidateWalk {
     return count
   }
 
-  /// Fewer rows than these are passed over faster than the ranks of two are found.
+  /// Skipping fewer rows than this is faster than finding the ranks of two rows.
   private static let rowsWorthARank = 64
 
-  /// How many candidates there are, where that is known without a walk over them; else nil.
+  /// The number of candidates, when it is known without a walk over them; otherwise nil.
   private func knownCount() throws(DatabaseError) -> Int? {
     switch way {
     case .scan(let scan):
@@ -226,7 +226,7 @@ final class CandidateWalk {
     }
   }
 
-  /// Makes the key of the current document of an index or several, as one of the batch.
+  /// Makes the key of the current document of one or several indexes, as part of the batch.
   private func makeKey(_ place: Int) {
     if place == keys.count { keys.append([]) }
     keys[place].removeAll(keepingCapacity: true)
@@ -239,7 +239,7 @@ final class CandidateWalk {
   }
 }
 
-/// A walk over documents, where a class is needed.
+/// A walk over documents, for uses that need a class.
 private final class ScanWalk {
   let range: KeyRange
   var walk: RangeWalk
@@ -251,7 +251,7 @@ private final class ScanWalk {
 }
 
 extension Rows {
-  /// Shows the row at `key` as `upgrader` has it; false when there is none.
+  /// Shows the row at `key` after `upgrader` has upgraded it; false when there is none.
   func show(
     _ key: [UInt8], _ upgrader: RowUpgrader?,
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
@@ -281,12 +281,12 @@ extension Rows {
     return isFound
   }
 
-  /// Shows the rows at the keys in `places`, in their order; passes over keys that have none.
+  /// Shows the rows at the keys in `places`, in their order; skips keys that have none.
   func show(
     _ keys: [[UInt8]], at places: Range<Int>,
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
-    // A few at once gain nothing from each other.
+    // With so few, looking them up together gains nothing.
     if places.count <= 2 {
       for place in places { _ = try show(keys[place], visit) }
       return

@@ -1,12 +1,12 @@
-// All collections with one id, wherever they are. On the read path a group is planned and read
-// pattern by pattern, and the results are merged.
+// All collections with one id, wherever they are. The read path plans and reads a group pattern by
+// pattern, and merges the results.
 
-/// The documents of all collections that have one id: those at the top and those below any
-/// document. As in Firestore, but for the index that a query of a group needs there.
+/// The documents of all collections that have one id: the collection at the top and those below any
+/// document. This is as in Firestore, except that a query of a group needs no index here.
 public struct CollectionGroup: Sendable, QuerySource {
   /// The database the collections are in.
   public let database: Database
-  /// The id the collections have in common.
+  /// The id that the collections have in common.
   public let collectionID: String
   let source: Result<QueryShape.Source, DatabaseError>
 
@@ -23,16 +23,16 @@ public struct CollectionGroup: Sendable, QuerySource {
     }
   }
 
-  /// All documents of the group. They are called by their paths: conditions on
-  /// `FieldPath.documentID()` compare with paths or references, and ties are broken by path.
+  /// All documents of the group. Queries of a group identify documents by their paths: conditions
+  /// on `FieldPath.documentID()` compare with paths or references, and the path breaks ties.
   public var query: Query { Query(database: database, source: source) }
 }
 
 extension Database {
   /// All collections with this id, wherever they are.
   ///
-  /// - Parameter collectionID: 1 to 1,500 bytes of UTF-8 without `/`. One that cannot be an id
-  ///   makes the calls throw `.invalidArgument` that use the group.
+  /// - Parameter collectionID: 1 to 1,500 bytes of UTF-8 without `/`. With an invalid id, the calls
+  ///   that use the group throw `.invalidArgument`.
   public func collectionGroup(_ collectionID: String) -> CollectionGroup {
     CollectionGroup(database: self, collectionID: collectionID)
   }

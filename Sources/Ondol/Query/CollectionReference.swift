@@ -1,7 +1,7 @@
-// Where a collection is. A collection needs no creation: it is there while it has documents. It is
-// also the query for all of them.
+// The location of a collection. A collection exists while it has documents, and nothing needs to
+// create it. It is also the query for all of them.
 
-/// A collection's place in a database, and the query for all its documents.
+/// The location of a collection in a database, and the query for all its documents.
 ///
 /// ```swift
 /// let items = database.collection("upload")
@@ -9,8 +9,9 @@
 /// let all = try await items.order(by: "name").getDocuments()
 /// ```
 ///
-/// As in Firestore a collection is there while it has documents, and needs no creation. Making a
-/// reference reads nothing; what is wrong with the path is thrown by the call that uses it.
+/// As in Firestore, a collection exists while it has documents, and nothing needs to create it.
+/// Making a reference reads nothing. When the path is wrong, the call that uses the reference
+/// throws.
 public struct CollectionReference: Sendable, Hashable, QuerySource {
   /// The database the collection is in.
   public let database: Database
@@ -21,7 +22,8 @@ public struct CollectionReference: Sendable, Hashable, QuerySource {
     if case .success(let path) = place { path.collectionID } else { "" }
   }
 
-  /// The path from the root, as in `users/alice/posts`; what was written when it is wrong.
+  /// The path from the root, as in `users/alice/posts`; when it is wrong, the text it was made
+  /// from.
   public var path: String { place.writtenPath }
 
   /// The document this collection is below; nil at the top.
@@ -33,8 +35,9 @@ public struct CollectionReference: Sendable, Hashable, QuerySource {
   /// All documents of the collection.
   public var query: Query { Query(database: database, source: place.map { .collection($0) }) }
 
-  /// A place for a new document, with an automatic id of 20 letters and digits, 119 random bits, as
-  /// Firestore's; or what `Options.automaticID` makes. Nothing is stored by this.
+  /// A reference for a new document, with an automatic id like Firestore's: 20 letters and digits
+  /// with 119 random bits. If `Options.automaticID` is set, it makes the id. This call stores
+  /// nothing.
   public func document() -> DocumentReference {
     document(database.automaticID())
   }
@@ -42,8 +45,8 @@ public struct CollectionReference: Sendable, Hashable, QuerySource {
   /// A document of this collection, or one further down when `path` has several segments.
   ///
   /// - Parameter path: an odd number of segments with `/` between, 1 to 1,500 bytes of UTF-8 each,
-  ///   not `.`, `..` or of the form `__…__`. A wrong one makes the calls throw `.invalidArgument`
-  ///   that use the reference.
+  ///   not `.`, `..` or of the form `__…__`. With an invalid path, the calls that use the reference
+  ///   throw `.invalidArgument`.
   public func document(_ path: String) -> DocumentReference {
     DocumentReference(database: database, place: place.appending(path))
   }

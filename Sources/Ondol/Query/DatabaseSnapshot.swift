@@ -1,20 +1,20 @@
 // The whole database at one moment, read without suspension: for a main actor that draws from it,
-// and for whoever must see several documents as they were together. The read path of ReadPath and
-// Executor, on rows that are kept.
+// and for code that must see several documents as of one moment. It uses the read path of ReadPath
+// and Executor, on rows that the snapshot keeps.
 
 internal import OndolEngine
 
 /// All documents as they were at one moment.
 ///
-/// Reads are synchronous, from any actor, and never wait for writers. Of each commit a snapshot
-/// shows everything or nothing, and a document whose time was not over when it was taken is in it
-/// for as long as it is kept. It keeps the files it reads, so do not keep it for hours.
+/// Reads are synchronous, work from any actor and never wait for writers. A snapshot shows all of a
+/// commit or nothing of it. A document that had not expired when the snapshot was taken stays in
+/// it. The snapshot keeps the files it reads from being removed, so do not hold it for hours.
 ///
-/// What is not in memory is read while the caller's thread waits: from disk in microseconds, from a
-/// server in a round trip. A main actor takes a snapshot that has read it already, with
-/// `Database.snapshot(warming:_:documents:)`.
+/// A read of data that is not in memory blocks the calling thread: for microseconds with a disk,
+/// for a round trip with a server. On the main actor, take a snapshot that has loaded its data
+/// already, with `Database.snapshot(warming:_:documents:)`.
 public struct DatabaseSnapshot: Sendable {
-  /// The database this is a moment of.
+  /// The database that the snapshot was taken of.
   public let database: Database
   private let source: Result<Rows, DatabaseError>
 
@@ -23,7 +23,7 @@ public struct DatabaseSnapshot: Sendable {
     source = rows
   }
 
-  /// The newest commit in it; `.missing` for a database without any.
+  /// The newest commit in the snapshot; `.missing` for a database without commits.
   public var version: Version {
     guard case .success(let rows) = source else { return .missing }
     return Version(rawValue: rows.snapshot.sequence.rawValue)
@@ -31,10 +31,11 @@ public struct DatabaseSnapshot: Sendable {
 
   /// The document; a snapshot that does not `exist` when there is none.
   ///
-  /// Blocks the thread while a block is read from disk; on a cache hit no system call is made.
+  /// Blocks the thread while it reads a block from disk. A cache hit makes no system call.
   ///
   /// - Throws: as `DocumentReference.getDocument()`; `.failedPrecondition` when the database was
-  ///   closed before this snapshot was taken, or since then and the document is not in memory.
+  ///   closed before this snapshot was taken, or has been closed since and the document is not in
+  ///   memory.
   /// - Complexity: as `DocumentReference.getDocument()`.
   public func getDocument(
     _ reference: DocumentReference
@@ -57,7 +58,7 @@ public struct DatabaseSnapshot: Sendable {
   /// The documents of the collection with these ids, in this order.
   ///
   /// - Throws: as `CollectionReference.getDocuments(ids:)`.
-  /// - Complexity: one lookup an id.
+  /// - Complexity: one lookup for each id.
   public func getDocuments(
     _ collection: CollectionReference, ids: [String]
   ) throws(DatabaseError) -> [DocumentSnapshot] {
@@ -70,9 +71,9 @@ public struct DatabaseSnapshot: Sendable {
     return try DocumentReader(rows: rows).documents(at: paths, in: database)
   }
 
-  /// The documents the query finds.
+  /// The documents that the query finds.
   ///
-  /// Blocks the thread while blocks are read from disk.
+  /// Blocks the thread while it reads blocks from disk.
   ///
   /// - Throws: as `QuerySource.getDocuments()`.
   /// - Complexity: as `QuerySource.getDocuments()`.
@@ -85,7 +86,7 @@ public struct DatabaseSnapshot: Sendable {
 
   /// Numbers about a result.
   ///
-  /// Blocks the thread while blocks are read from disk.
+  /// Blocks the thread while it reads blocks from disk.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
   /// - Complexity: as `AggregateQuery.getAggregation()`.
@@ -122,21 +123,22 @@ public struct DatabaseSnapshot: Sendable {
 }
 
 extension Database {
-  /// All documents as of now, with what these queries and lookups will read in memory already: the
-  /// snapshot's own reads of the same do not wait for a disk or a server.
+  /// All documents as of now, with everything in memory that these queries and lookups will read.
+  /// The same reads on the snapshot then do not wait for a disk or a server.
   ///
   ///     let snapshot = try await database.snapshot(warming: cheap, recent, documents: [settings])
   ///     draw(try snapshot.getDocuments(cheap))  // synchronous, on the main actor
   ///
-  /// It is read on a thread for that, each query as a whole. What is in memory makes room for
-  /// newer things in time, as everything in the cache does (`Options.cacheSize`); a read that comes
-  /// later than that, or asks for something else, waits as it does from any other snapshot.
+  /// The loading runs on a thread of its own and reads each query as a whole. The cache evicts this
+  /// data for newer data in time, like everything in it (`Options.cacheSize`). A read after that,
+  /// or of anything else, waits as it does with any other snapshot.
   ///
   /// - Parameters:
   ///   - query: a collection, a collection group or a query of this database.
   ///   - more: others.
   ///   - documents: documents that will be looked up one by one.
-  /// - Throws: as `QuerySource.getDocuments()`; `.invalidArgument` for what is in another database.
+  /// - Throws: as `QuerySource.getDocuments()`; `.invalidArgument` for a query or document of
+  ///   another database.
   /// - Complexity: that of the queries.
   @concurrent
   public func snapshot(
@@ -146,12 +148,12 @@ extension Database {
     try await snapshot(warming: [query.query] + more.map(\.query), documents)
   }
 
-  /// All documents as of now, with these in memory already: see `snapshot(warming:_:documents:)`.
+  /// All documents as of now, with the given ones in memory: see `snapshot(warming:_:documents:)`.
   ///
   /// - Parameter documents: documents that will be looked up one by one.
   /// - Throws: as `DocumentReference.getDocument()`; `.invalidArgument` for a document of another
   ///   database.
-  /// - Complexity: one lookup each; one trip to a server for all.
+  /// - Complexity: one lookup for each; one round trip to a server for all.
   @concurrent
   public func snapshot(
     warming documents: [DocumentReference]
@@ -187,8 +189,8 @@ extension Database {
     return warmed
   }
 
-  /// All documents as of now. Cheap; reads from it are synchronous and see one and the same moment,
-  /// which Firestore cannot offer. When the database is closed its reads throw
+  /// All documents as of now. Taking a snapshot is cheap. Its reads are synchronous and all see the
+  /// same moment, which Firestore cannot offer. When the database is closed, reads from it throw
   /// `.failedPrecondition`.
   ///
   /// - Complexity: O(1).

@@ -1,6 +1,6 @@
-// What is below a document, and which collections there are. Collections are not things of their
-// own: one is there while a document is in it or below it, so these are walks over keys. The
-// catalog says which patterns there have ever been.
+// The documents below a document, and the collections of a database. A collection is not stored as
+// such: it exists while a document is in it or below it, so these functions walk over keys. The
+// catalog lists the patterns that there have ever been.
 
 internal import OndolEngine
 
@@ -11,8 +11,7 @@ struct DocumentRange {
 }
 
 extension Rows {
-  /// All collections at any depth below a document, as far as the catalog knows them; there need
-  /// not be a document in them.
+  /// All collections at any depth below a document that the catalog knows. They may be empty.
   func collections(below path: DocumentPath) throws(DatabaseError) -> [DocumentRange] {
     let own = CollectionPattern(path.collection).collectionIDs
     let family = try catalog.family(path.segments[0], in: self)
@@ -98,10 +97,10 @@ extension Rows {
     return names.map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }
   }
 
-  /// The ids of the documents of a collection, in their order, also of those that are not there but
-  /// have others below them.
+  /// The ids of the documents of a collection, in their order. Includes the ids of documents that
+  /// do not exist but have others below them.
   ///
-  /// - Complexity: one lookup for each id and each collection below such documents.
+  /// - Complexity: one lookup for each id and for each collection below such documents.
   func documentIDs(
     in collection: CollectionPath, after last: String?, atMost count: Int
   ) throws(DatabaseError) -> [String] {
@@ -131,11 +130,11 @@ extension Rows {
   }
 }
 
-/// The ids that the keys of one keyspace have behind some ancestors.
+/// The ids in the keys of one keyspace, below some ancestors.
 private struct DocumentIDs {
   private let keyspace: Keyspace
   private let ancestors: [String]
-  /// The next of them; nil at the end.
+  /// The next id; nil at the end.
   private(set) var first: String?
 
   init(_ keyspace: Keyspace, _ ancestors: [String]) {
@@ -159,11 +158,11 @@ private struct DocumentIDs {
 
 extension DocumentReference {
   /// The collections directly below this document that have documents, or documents further down,
-  /// in the order of their ids. There need not be a document here. Firestore has this in its server
-  /// libraries only.
+  /// in the order of their ids. This document itself need not exist. Firestore has this in its
+  /// server libraries only.
   ///
   /// - Throws: as `getDocument()`.
-  /// - Complexity: one lookup a collection that was ever written below documents like this.
+  /// - Complexity: one lookup for each collection that was ever written below documents like this.
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
     let path = try place.get()
     let names = try await database.read(try database.engineSnapshot()) {
@@ -179,11 +178,11 @@ extension DocumentReference {
 
 extension Database {
   /// The collections at the top that have documents, or documents further down, in the order of
-  /// their ids; also those whose own keys are not here, whatever is in them.
+  /// their ids. A collection with a key of its own that is missing is always included.
   ///
   /// - Throws: `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
   ///   damaged.
-  /// - Complexity: one lookup a collection that was ever written.
+  /// - Complexity: one lookup for each collection that was ever written.
   public func listCollections() async throws(DatabaseError) -> [CollectionReference] {
     let names = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.collectionIDs()

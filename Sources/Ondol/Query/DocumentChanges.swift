@@ -1,7 +1,7 @@
-// What happened between two results, as Firestore tells it: documents that left, then those that
-// came, then those that changed, each in the result's order. Indices apply in sequence: taking the
-// document out at `oldIndex` and putting it in at `newIndex`, change after change, turns the old
-// list into the new one. The rules: removed, added, modified; a document that moved is modified.
+// What happened between two results, in Firestore's form: removed documents, then added ones, then
+// modified ones, each in the result's order. Indices apply in sequence: removing each document at
+// its `oldIndex` and inserting it at its `newIndex`, change after change, turns the old list into
+// the new one. A document that moved counts as modified.
 
 /// The changes from one result to a later one.
 struct DocumentChanges {
@@ -42,7 +42,8 @@ struct DocumentChanges {
     }
   }
 
-  /// The documents that the later result shows and the earlier one did not, or not so.
+  /// The documents that the later result shows and the earlier one did not, or showed in another
+  /// state.
   var shown: [DocumentSnapshot] { added.map(\.document) + modified.map(\.new.document) }
 
   /// The documents that the earlier result showed and the later one does not, as they were.
@@ -77,8 +78,8 @@ struct DocumentChanges {
   private var count: Int { removed.count + added.count + modified.count }
 }
 
-/// Where documents stand while one after the other is taken out of a list or put in. Few changes
-/// are counted beside the list as it was; many are made in a tree.
+/// The positions of documents while they are removed from and inserted into a list one by one. With
+/// few changes it counts from the unchanged list; with many it uses a tree.
 private struct Standing {
   private static let fewChanges = 8
 
@@ -94,20 +95,20 @@ private struct Standing {
     isCounted = changes <= Self.fewChanges
   }
 
-  /// Takes a document out that was in the list at first; answers where it stood.
+  /// Removes a document of the original list; returns its position.
   mutating func take(_ ranked: RankedDocument) -> Int {
     let index = index(of: ranked)
     if isCounted { gone.append(ranked) } else { tree.remove(ranked.keys) }
     return index
   }
 
-  /// Puts a document in; answers where it stands.
+  /// Inserts a document; returns its position.
   mutating func put(_ ranked: RankedDocument) -> Int {
     if isCounted { come.append(ranked) } else { tree.insert(ranked) }
     return index(of: ranked)
   }
 
-  /// Where a document stands that is in the list.
+  /// The position of a document in the list.
   private func index(of ranked: RankedDocument) -> Int {
     let rank =
       tree.find(ranked.keys).rank - gone.count { isBefore($0, ranked) }
@@ -121,7 +122,7 @@ private struct Standing {
 }
 
 extension LiveQueryPlan {
-  /// Whether two states of a document are the same to a listener, and in the same place.
+  /// Whether a listener sees no difference between two states of a document, their place included.
   func isSame(_ before: RankedDocument, _ after: RankedDocument) -> Bool {
     before.document.showsSame(as: after.document, comparesFields: comparesFields)
       && query.orders.compare(before.keys, after.keys) == 0
@@ -133,8 +134,8 @@ extension RankedDocument {
 }
 
 extension DocumentSnapshot {
-  /// Whether a listener that has seen one has seen the other. Documents of one version can differ
-  /// where a schema has been declared between them.
+  /// Whether both show the same document in the same state. Documents of one version can differ
+  /// when a schema was declared between reading them.
   ///
   /// - Parameter comparesFields: whether documents of different versions can be the same.
   func showsSame(as other: DocumentSnapshot, comparesFields: Bool = false) -> Bool {

@@ -1,14 +1,14 @@
-// Stage 5 of the read path: from a document's row to what the app gets. A whole document is copied
-// as it is and decoded when its fields are asked for.
+// Stage 5 of the read path: from a document's row to the app's snapshot. A whole document is copied
+// unchanged and decoded when its fields are read.
 
 internal import OndolEngine
 
-/// Decodes documents of one part of a query. A class, as `QueryPart` is one.
+/// Decodes the documents of one part of a query. A class, like `QueryPart`.
 final class DocumentShaper: Sendable {
   private let database: Database
   private let naming: DocumentNaming
   private let symbols: SymbolTable
-  /// The fields asked for; nil for all.
+  /// The requested fields; nil for all.
   private let selection: SelectionReader?
 
   init(
@@ -43,7 +43,7 @@ final class DocumentShaper: Sendable {
     try Self.view(row, key, naming)
   }
 
-  /// The document, whole or the fields asked for.
+  /// The document, as a whole or with the requested fields.
   func snapshot(
     _ view: borrowing DocumentView, _ row: RawSpan, _ key: RawSpan
   ) throws(DatabaseError) -> DocumentSnapshot {
@@ -64,7 +64,7 @@ final class DocumentShaper: Sendable {
     return DocumentSnapshot(reference: reference, contents: contents)
   }
 
-  /// The document without anything but its place.
+  /// The document with only its location.
   func name(_ key: RawSpan) throws(DatabaseError) -> DocumentSnapshot {
     let reference = DocumentReference(
       database: database, place: .success(try naming.path(of: key)))
@@ -72,7 +72,7 @@ final class DocumentShaper: Sendable {
   }
 }
 
-/// Reads some fields of documents, and nothing else of them.
+/// Reads some fields of documents and nothing else.
 struct SelectionReader: Sendable {
   private let selection: FieldSelection
   private let paths: [ResolvedPath]
@@ -87,7 +87,7 @@ struct SelectionReader: Sendable {
   /// Whether no field is read.
   var isEmpty: Bool { selection.isEmpty }
 
-  /// What the document has in the fields.
+  /// The document's values in the fields.
   func fields(of view: borrowing DocumentView) throws(MalformedBytes) -> [String: Value] {
     var values: [Value?] = []
     for path in paths { values.append(try view.field(path)?.value(symbols)) }

@@ -1,30 +1,30 @@
-// Sums of doubles that do not depend on the order they are added in, so that parts of a scan can be
-// summed beside each other, a plan changes no sum, and a listener can take a value out again. All
-// that a double can be is a whole number of 2^-1074, so a sum is kept as one long whole number, in
-// places of 32 bits that have room for carries. After R. M. Neal, "Fast exact summation using small
-// and large superaccumulators" (2015), whose small one this is.
+// Sums of doubles that do not depend on the order of addition. So parts of a scan can be summed in
+// parallel, the plan never changes a sum, and a listener can subtract a value again. Every double
+// is a multiple of 2^-1074, so a sum is kept as one long integer, in places of 32 bits that have
+// room for carries. It is the small superaccumulator of R. M. Neal, "Fast exact summation using
+// small and large superaccumulators" (2015).
 
 /// The exact sum of doubles.
 struct ExactSum: LongSum {
   /// Place `i` counts 2^(32 i - 1074), from -2^63 on.
   var places: [Int64] = []
   var unsettled = 0
-  /// What is no number of that kind, counted.
+  /// Counts of the values that are not finite.
   private var infinities = 0
   private var negativeInfinities = 0
   private var notNumbers = 0
 
-  /// 2,098 bits of doubles, and 64 for how many there are.
+  /// 2,098 bits for doubles, and 64 for their count.
   private static let placeCount = 68
-  /// Each number adds less than 2^52 to a place, which is below 2^33 when it is settled.
+  /// Each number adds less than 2^52 to a place, which is below 2^33 once it is settled.
   private static let mostUnsettled = 1 << 10
 
   mutating func add(_ number: Double) { add(number, times: 1) }
 
-  /// Takes out a number that was added.
+  /// Subtracts a number that was added before.
   mutating func remove(_ number: Double) { add(number, times: -1) }
 
-  /// Adds all that was added to the other one.
+  /// Adds everything that was added to the other sum.
   mutating func add(_ other: ExactSum) {
     infinities += other.infinities
     negativeInfinities += other.negativeInfinities
@@ -40,7 +40,7 @@ struct ExactSum: LongSum {
     let exponent = Int(number.exponentBitPattern)
     var significand = number.significandBitPattern
     if exponent > 0 { significand |= 1 << 52 }
-    // Of 2^-1074; a subnormal number's exponent is that of the least normal one.
+    // In units of 2^-1074. A subnormal number has the exponent of the least normal one.
     let shift = max(exponent, 1) - 1
     let wide = UInt128(significand) << UInt128(shift & 31)
     let (low, high) = (Int64(wide & 0xffff_ffff), Int64(wide >> 32))
@@ -66,7 +66,7 @@ struct ExactSum: LongSum {
     }
   }
 
-  /// Carries, so that all places but the last are at least 0 and below 2^32.
+  /// Carries, so that all places except the last are at least 0 and below 2^32.
   mutating func settle() {
     var carry: Int64 = 0
     for index in places.indices.dropLast() {
@@ -78,8 +78,8 @@ struct ExactSum: LongSum {
     unsettled = 0
   }
 
-  /// The sum, rounded once: to the nearest double, in a tie to the even one. As in IEEE 754 it is
-  /// NaN with a NaN or with both infinities.
+  /// The sum, rounded once to the nearest double, in a tie to the even one. As in IEEE 754, a NaN
+  /// makes it NaN, and so do infinities of both signs.
   var value: Double {
     if notNumbers > 0 || infinities > 0 && negativeInfinities > 0 { return .nan }
     if infinities > 0 { return .infinity }
@@ -87,7 +87,7 @@ struct ExactSum: LongSum {
     let (places, isNegative) = magnitude
     guard let top = places.lastIndex(where: { $0 != 0 }) else { return 0 }
     let lowest = max(top - 2, 0)
-    // At least 64 bits where anything lies below, of which the last stands for all that does.
+    // At least 64 bits when anything lies below. The last bit then represents everything below.
     var bits: UInt128 = 0
     for place in places[lowest...top].reversed() { bits = bits << 32 | UInt128(UInt64(place)) }
     if places[..<lowest].contains(where: { $0 != 0 }) { bits |= 1 }

@@ -1,5 +1,5 @@
-// What an executor has found, as the app gets it: documents decoded, and what is known of the end
-// of the result.
+// The results of an executor as the app receives them: decoded documents, and whether the result
+// ends there.
 
 internal import OndolEngine
 
@@ -9,7 +9,7 @@ extension Executor {
     try snapshot(of: query, documents(), isLast: isLast)
   }
 
-  /// The result, whose documents are known, in the order they were found in.
+  /// The result with the given documents, in the order in which they were found.
   mutating func snapshot(
     of query: Query, _ documents: [DocumentSnapshot], isLast: Bool
   ) throws(DatabaseError) -> QuerySnapshot {
@@ -18,9 +18,9 @@ extension Executor {
       query: query, documents: documents, try end(of: documents), unreadable: unreadable)
   }
 
-  /// What is known of the end of the result that `documents()` has found.
+  /// The end of the result that `documents()` has found.
   ///
-  /// - Parameter keepsKeys: the documents will not tell what they are sorted by.
+  /// - Parameter keepsKeys: whether the documents do not show what they are sorted by.
   func end(
     of documents: [DocumentSnapshot], keepsKeys: Bool = false
   ) throws(DatabaseError) -> ResultEnd {
@@ -31,7 +31,7 @@ extension Executor {
       })
     else { return end }
     let part = parts[index]
-    // Left out of the documents, perhaps, so the last one is looked up again.
+    // The documents may lack the field, so the last one is looked up again.
     _ = try rows.show(DocumentKey.key(part.naming.keyspace, path), upgraders[index]) {
       (key, row) throws(DatabaseError) in
       end.keys = try part.matcher.sortKeys(of: DocumentShaper.view(row, key, part.naming), key)

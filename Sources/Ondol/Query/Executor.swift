@@ -1,27 +1,28 @@
-// Carries a plan out: stages 3 to 5 of the read path. Candidates come from the plan's ways, the
-// matcher asks each of them in its row, survivors are sorted where the plan does not already give
-// the order, cut at the limit and only then decoded. Everything is read from one snapshot, and
-// nothing suspends: a caller that must not block its thread runs an executor on another one.
+// Carries out a plan: stages 3 to 5 of the read path. Candidates come from the plan's ways. The
+// matcher checks each of them in its row. The executor sorts the matches unless the plan gives the
+// order already, cuts them at the limit, and only then decodes them. Everything is read from one
+// snapshot, and nothing suspends: a caller that must not block its thread runs an executor on
+// another one.
 
 internal import OndolEngine
 
-/// What carrying out a plan cost.
+/// The cost of carrying out a plan.
 struct ExecutionCounts: Sendable {
-  /// Index rows or documents a cursor stood on, or ids looked up.
+  /// Index rows or documents that a cursor visited, or ids that were looked up.
   var entriesVisited = 0
-  /// Documents whose fields were looked at.
+  /// Documents whose fields were checked.
   var documentsExamined = 0
 }
 
-/// The documents of one pattern that a query is about. A class, because whoever looks at a document
-/// would otherwise count the references to everything in it.
+/// The documents of one pattern that a query reads. A class, because otherwise each check of a
+/// document would retain and release everything in it.
 final class QueryPart: Sendable {
   let naming: DocumentNaming
   let matcher: Matcher
   let plan: Plan
-  /// The names of indexes that are being built and that the plan would use.
+  /// The names of unfinished indexes that the plan would use.
   let awaited: [String]
-  /// The indexes there are, finished or not.
+  /// All indexes, finished or not.
   let indexes: [IndexDefinition]
 
   init(
@@ -35,40 +36,40 @@ final class QueryPart: Sendable {
     self.indexes = indexes
   }
 
-  /// Whether documents that the plan leads to can be judged without their keys.
+  /// Whether candidates of the plan can be checked without their keys.
   var needsNoKeys: Bool { plan.isExact || matcher.needsNoKeys }
 
-  /// Whether a document that the plan leads to is in the result; only where `needsNoKeys`.
+  /// Whether a candidate of the plan is in the result. Requires `needsNoKeys`.
   @inline(__always)
   func accepts(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
     guard !plan.isExact else { return true }
     return try matcher.accepts(view)
   }
 
-  /// Whether a document that the plan leads to is in the result.
+  /// Whether a candidate of the plan is in the result.
   func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
     guard !plan.isExact else { return true }
     return try matcher.matches(view, key)
   }
 }
 
-/// One query, carried out on one snapshot.
+/// One query on one snapshot.
 struct Executor {
   let database: Database
   let rows: Rows
   let shape: QueryShape
   private(set) var query: NormalQuery
   private(set) var parts: [QueryPart] = []
-  /// For each part what shows its rows where some may be of an earlier schema.
+  /// For each part, the upgrader of its rows, when some may have an earlier schema.
   private(set) var upgraders: [RowUpgrader?] = []
   private(set) var counts = ExecutionCounts()
-  /// Fields at the top of documents that the query is about and that nobody has.
+  /// Top-level fields that the query names and no document has.
   private(set) var unknownFields: [String] = []
-  /// Whether what was found is all there is, whatever the limit.
+  /// Whether the documents found are all there are, regardless of the limit.
   var isLast = false
 
-  /// Plans `shape` with what the catalog knew when `rows` were taken. With `start`, begins behind a
-  /// document with these sort keys, wherever the query itself begins.
+  /// Plans `shape` with the catalog as of `rows`. With `start`, the result begins after a document
+  /// with these sort keys, wherever the query itself begins.
   init(
     _ shape: QueryShape, in database: Database, _ rows: Rows, behind start: [Value?]? = nil
   ) throws(DatabaseError) {
@@ -106,7 +107,7 @@ struct Executor {
     }
   }
 
-  /// Carries out the plan of one part that is known, and goes on counting from `counts`.
+  /// Carries out the known plan of one part, and continues counting from `counts`.
   init(
     _ shape: QueryShape, _ query: NormalQuery, _ part: QueryPart, in database: Database,
     _ rows: Rows, _ counts: ExecutionCounts
@@ -116,14 +117,14 @@ struct Executor {
     (parts, upgraders) = ([part], [nil])
   }
 
-  /// Whether all documents are of the schema that their collection has.
+  /// Whether all documents have their collection's current schema.
   var hasNoUpgrades: Bool { upgraders.allSatisfy { $0 == nil } }
 
-  /// Warns of a field that nobody has.
+  /// Warns of a field that no document has.
   mutating func note(_ field: QueryField) {
     guard let name = field.names.first, parts.isUnknown(name),
       !unknownFields.contains(exactly: name),
-      // What an upgrade makes of documents has fields of its own.
+      // Upgraded documents may have other fields.
       hasNoUpgrades
     else { return }
     unknownFields.append(name)
@@ -154,7 +155,7 @@ struct Executor {
     upgraders.append(upgrader)
   }
 
-  /// How documents are found, and the names of indexes that will be of use once they are finished.
+  /// The plan, and the names of indexes that will be useful once they are finished.
   private func plan(
     _ entry: CollectionEntry, _ naming: DocumentNaming, _ pending: PendingUpgrade?,
     _ generation: UInt64
@@ -164,9 +165,9 @@ struct Executor {
         query: query, naming: naming, indexes: indexes,
         statistics: database.feedback.statistics.withLock { $0 })
     }
-    // Indexes hold what is stored, and conditions ask what it is upgraded to.
+    // Indexes hold the stored values, while conditions apply to the upgraded ones.
     if let pending, pending.leftovers == nil { return (planner([]).plan(), []) }
-    // What a transaction has not committed may have the generation of what others commit.
+    // The generation of uncommitted changes in a transaction may equal that of another commit.
     if rows.catalog === database.catalog, entry.indexes.allSatisfy({ $0.state == .ready }) {
       let plan = database.plans.plan(for: query, naming, generation: generation) {
         planner(entry.indexes)
@@ -182,7 +183,7 @@ struct Executor {
     return (plan, awaited)
   }
 
-  /// Documents met that could not be upgraded, in the order of their paths.
+  /// Documents that could not be upgraded, in the order of their paths.
   var unreadable: [DocumentReference] {
     var paths: Set<DocumentPath> = []
     for upgrader in upgraders { paths.formUnion(upgrader?.unreadable ?? []) }
@@ -214,7 +215,8 @@ struct Executor {
     }
   }
 
-  /// Ways that are merged instead of sorted; with more of them finding the least costs too much.
+  /// The most ways that are merged instead of sorted. With more of them, finding the least costs
+  /// too much.
   private static let maximumMerged = 64
 
   /// Whether the documents need no sorting.
@@ -262,7 +264,7 @@ struct Executor {
     let shaper = DocumentShaper(database, part, shape.selection)
     var examined = 0
     while hasMore, found.count < query.limit {
-      // No more than are still wanted, so that no document is read in vain.
+      // No more than are still wanted, so that no document is read needlessly.
       let left = (query.limit - found.count).addingReportingOverflow(query.offset - skipped)
       if needsNoDocument {
         hasMore = try way.walk.nextKey { (key) throws(DatabaseError) in
@@ -285,7 +287,7 @@ struct Executor {
     }
     counts.documentsExamined += examined
     note(ways, isComplete: !hasMore)
-    // One step of the cursor tells whether anything could follow.
+    // One step of the cursor shows whether anything could follow.
     isLast = !hasMore
     if hasMore { isLast = try way.walk.pass(atMost: 1) == 0 }
     return found
@@ -298,7 +300,8 @@ struct Executor {
     return try shaped(ranked)
   }
 
-  /// The first documents of several ways in order; nil when one is not in order after all.
+  /// The first documents of several ways, merged in order; nil when one of them turns out not to be
+  /// in order.
   private mutating func merged(
     _ ways: [Way], limit: Int
   ) throws(DatabaseError) -> [Ranked]? {
@@ -337,7 +340,7 @@ struct Executor {
     return Ranked(source: index, key: key.array, sortKeys: sortKeys)
   }
 
-  /// The places of the first documents of the result, with what they are sorted by.
+  /// The places of the first documents of the result, with their sort keys.
   mutating func page(limit: Int) throws(DatabaseError) -> [Ranked] {
     if isInOrder, let documents = try merged(makeWays(), limit: limit) { return documents }
     return try ranked(limit: limit)
@@ -345,7 +348,7 @@ struct Executor {
 
   // MARK: - Sorting
 
-  /// The first documents of the result by sorting all that match, without the query's offset.
+  /// The first documents of the result, found by sorting all matches, without the query's offset.
   mutating func ranked(limit: Int) throws(DatabaseError) -> [Ranked] {
     let (wanted, overflow) = limit.addingReportingOverflow(query.offset)
     let (found, hasLeftOut) = try sorted(limit: overflow ? .max : wanted)
@@ -353,8 +356,7 @@ struct Executor {
     return Array(found.dropFirst(query.offset))
   }
 
-  /// The first documents that match, those of the query's offset included, and whether there are
-  /// more.
+  /// The first matches, including those that the query's offset skips, and whether there are more.
   mutating func sorted(limit: Int) throws(DatabaseError) -> ([Ranked], hasLeftOut: Bool) {
     var collector = ResultCollector(query.orders, limit: limit)
     let parts = parts
@@ -366,10 +368,10 @@ struct Executor {
     return (collector.finish(), collector.hasLeftOut)
   }
 
-  /// Shows every document that matches, in no order, until so many were new; one that several ways
-  /// lead to perhaps several times.
+  /// Shows every match, in no order, until that many were new. A document that several ways lead to
+  /// may be shown several times.
   ///
-  /// - Parameter body: answers whether the document counts.
+  /// - Parameter body: returns whether the document counts.
   private mutating func visit(
     atMost limit: Int = .max,
     _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Bool
@@ -391,7 +393,7 @@ struct Executor {
     note(ways, isComplete: left > 0)
   }
 
-  /// Shows every document that matches, in no order, each once, and no more than so many.
+  /// Shows every match once, in no order, and no more than that many.
   mutating func visitEach(
     atMost limit: Int = .max,
     _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
@@ -405,10 +407,10 @@ struct Executor {
     }
   }
 
-  /// Shows every document that matches, in no order, each once. Its key may be left empty, which
-  /// spares those of a scan being put together.
+  /// Shows every match once, in no order. The key may be left empty, which avoids assembling the
+  /// keys of a scan.
   ///
-  /// - Parameter body: is shown a document again, with its key, when it throws.
+  /// - Parameter body: when it throws, it is called again with the document's key.
   mutating func visitEachRow(
     _ body: (borrowing DocumentView, RawSpan, Int) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
@@ -444,8 +446,8 @@ struct Executor {
 
   // MARK: - Counting
 
-  /// How many documents are in the result. No order is needed for that, and no more are looked at
-  /// than count.
+  /// The number of documents in the result. This needs no order and looks at no more documents than
+  /// count.
   mutating func count() throws(DatabaseError) -> Int {
     guard query.limit > 0 else { return 0 }
     let (sum, overflow) = query.limit.addingReportingOverflow(query.offset)

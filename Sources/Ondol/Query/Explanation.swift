@@ -1,8 +1,9 @@
-// How a query finds its documents, for people. A plan printed, and with `analyze` also carried out.
+// A readable explanation of how a query finds its documents: its plan, printed. With `analyze` the
+// query is also carried out.
 
 /// How a query is answered, and at what cost.
 public struct QueryExplanation: Sendable, CustomStringConvertible {
-  /// The way documents are found.
+  /// How documents are found.
   public indirect enum Access: Sendable, Hashable {
     /// No document can match.
     case nothing
@@ -12,59 +13,58 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     case scan
     /// Documents are read in the order of their ids, from one id to another.
     case idRange
-    /// Rows of an index are read in a number of ranges, then their documents.
+    /// Rows of an index are read in one or more ranges, then their documents.
     case index(name: String, ranges: Int)
-    /// Rows of several indexes are read, then the documents that have one in each.
+    /// Rows of several indexes are read, then the documents that have a row in each.
     case intersection([String])
-    /// Of the rows that a way leads to, only the first or the last is read.
+    /// Only the first or the last row of a way is read.
     case end(of: Access)
-    /// Several ways are taken, one for each part of an "or" or for each place of a group's
-    /// collections, or for each of several numbers.
+    /// Several ways are taken: one for each part of an "or", for each pattern of a collection
+    /// group, or for each of several numbers.
     case union([Access])
   }
 
-  /// The way documents are found.
+  /// How documents are found.
   public let access: Access
   /// Whether the documents found are sorted afterwards.
   public let sorts: Bool
-  /// Whether the index alone answers the query, when only ids or a count are asked for.
+  /// Whether the index alone answers the query, when only ids or a count are requested.
   public let needsNoDocuments: Bool
-  /// Fields for `createIndex(on:)` that would serve the query, when no index does.
+  /// The fields to pass to `createIndex(on:)` to serve the query, when no index does.
   public let suggestedIndex: [String]?
-  /// Names of indexes that are being built and that the query will use once they are ready; see
-  /// `listIndexes()` for how far they are.
+  /// Names of unfinished indexes that the query will use once they are ready. `listIndexes()` shows
+  /// their progress.
   public let buildingIndexes: [String]
-  /// Names of indexes that begin with a field of whose elements the query asks, and that hold the
-  /// field's whole arrays: `createIndex(on:)` with `[]` behind the field makes one that serves.
+  /// Names of indexes that hold a field's whole arrays while the query asks for its elements. To
+  /// serve the query, call `createIndex(on:)` with `[]` after the field's name.
   public let wholeArrayIndexes: [String]
-  /// Whether the conditions combine in more ways than were looked at, so that a better one may have
-  /// been passed over. Planning has a budget in proportion to the size of the query; fewer
-  /// alternatives side by side, or `in` instead of them, need less.
+  /// Whether the conditions combine in more ways than the planner looked at, so that it may have
+  /// missed a better plan. The planner's budget is proportional to the size of the query. Fewer
+  /// "or" alternatives beside each other, or `in` instead of them, need less of it.
   public let isPlanCutShort: Bool
-  /// Fields the query names that no document of the collection and no index has: most often they
-  /// are misspelt. Only names at the top of documents are known; those inside maps are not looked
-  /// at.
+  /// Fields named in the query that no document of the collection and no index has. Usually they
+  /// are misspelled. Only names at the top of documents are checked, not those inside maps.
   public let unknownFields: [String]
-  /// Index rows read or ids looked up, or documents read in a scan; nil without `analyze`.
+  /// Index rows read, ids looked up, or documents read in a scan; nil without `analyze`.
   public let entriesVisited: Int?
-  /// Documents whose fields were looked at; nil without `analyze`.
+  /// Documents whose fields were checked; nil without `analyze`.
   public let documentsExamined: Int?
   /// Documents in the result; nil without `analyze`.
   public let documentsReturned: Int?
-  /// How long it took; nil without `analyze`.
+  /// How long the query took; nil without `analyze`.
   public let duration: Duration?
-  /// The query as one would say it.
+  /// The query in readable form.
   public let query: String
 
-  /// The name of the index used, or nil when there is none or several.
+  /// The name of the index used; nil when there is none or several.
   public var indexName: String? {
     if case .index(let name, _) = access { name } else { nil }
   }
 
-  /// All of it, a line for each point.
+  /// The whole explanation, one line for each point.
   public var description: String { lines.joined(separator: "\n") }
 
-  /// The points of the description; names in them may have line breaks of their own.
+  /// The lines of the description; names in them may contain line breaks.
   package var lines: [String] {
     var lines = [query, "  \(Self.text(access))\(sorts ? ", then sorted" : "")"]
     if let entriesVisited, let documentsExamined, let documentsReturned {
@@ -100,7 +100,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
     }
   }
 
-  /// Of a least or greatest value that is read from the ends of indexes, for the query of
+  /// Explains a least or greatest value that is read from the ends of indexes, for the query of
   /// `executor`.
   init(endsOf ends: [Executor], _ executor: borrowing Executor) {
     access = Access(ends.flatMap { $0.accesses.map { .end(of: $0) } })
@@ -143,7 +143,7 @@ public struct QueryExplanation: Sendable, CustomStringConvertible {
 }
 
 extension Executor {
-  /// How documents are found, in words for people.
+  /// How documents are found, in readable form.
   fileprivate var accesses: [QueryExplanation.Access] {
     parts.flatMap { part in part.plan.ways.map { QueryExplanation.Access($0, part.naming) } }
   }
@@ -165,10 +165,10 @@ extension QueryExplanation.Access {
 }
 
 extension QuerySource {
-  /// The documents of the result, all as they are now.
+  /// The documents of the result, all as of now.
   ///
-  /// A query begun after a write returned sees it. A short one is answered on the caller's actor,
-  /// a long one elsewhere.
+  /// A query that begins after a write has returned sees that write. A short query runs on the
+  /// caller's actor, a long one elsewhere.
   ///
   /// - Throws: `.invalidArgument` when a path, an operand or a limit of the query is wrong,
   ///   `.failedPrecondition` when the database is closed, `.dataLoss` when stored bytes are
@@ -181,9 +181,9 @@ extension QuerySource {
     return try await query.execute()
   }
 
-  /// How the query is answered: which index, how many ranges, whether the result is sorted
-  /// afterwards, and which index would serve it better. With `analyze` the query is carried out,
-  /// and its cost counted.
+  /// How the query is answered: which index it uses, how many ranges it reads, whether the result
+  /// is sorted afterwards, and which index would serve it better. With `analyze`, the query is
+  /// carried out and its cost counted.
   ///
   /// - Throws: as `getDocuments()`.
   public func explain(analyze: Bool = false) async throws(DatabaseError) -> QueryExplanation {

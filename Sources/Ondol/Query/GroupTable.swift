@@ -1,35 +1,35 @@
-// Aggregates of groups, fed with documents as they lie in their rows. Most documents are of a group
-// that was met before with the same bytes, so a group is found by the bytes of what its documents
-// agree in. Values are decoded only for bytes that were not met yet; those that are equal and
-// written differently, as 1 and 1.0, are of one group.
+// Aggregates of groups, computed from documents in their encoded rows. Most documents belong to a
+// known group with the same bytes, so a group is found by the bytes of the values that its
+// documents share. Values are decoded only when their bytes are new. Values that are equal but
+// stored differently, as 1 and 1.0, belong to one group.
 
 internal import OndolEngine
 
-/// The aggregates of groups, as they come to be.
+/// The aggregates of groups as the documents add up.
 struct GroupTable: Sendable {
   private let fresh: [Aggregator]
-  /// How texts are compared that documents agree in; nil by their bytes.
+  /// How the texts in group keys are compared; nil when by their bytes.
   private let comparison: TextComparison?
-  /// A group's key has of texts that are the same the first by its bytes.
+  /// Of texts that are equal in the comparison, a group's key has the first by its bytes.
   private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
   private var places: [[Value]: Int] = [:]
-  /// The places of groups by the bytes of values in rows; for each part of the query its own, since
-  /// in maps the same bytes stand for other names.
+  /// The places of groups by the bytes of values in rows. Each part of the query has its own table,
+  /// because the same bytes in maps mean other names.
   private var placesOfBytes: [[[UInt8]: Int]]
   private var bytes: [UInt8] = []
-  /// The group of the document before, and what it was found by.
+  /// The previous document's group, and the bytes by which it was found.
   private var previous: (part: Int, place: Int)?
   private var previousBytes: [UInt8] = []
 
-  /// - Parameter parts: of the query.
+  /// - Parameter parts: the number of the query's parts.
   init(_ fields: [AggregateField], comparing comparison: TextComparison?, parts: Int) {
     fresh = fields.map { Aggregator($0) }
     self.comparison = comparison
     placesOfBytes = Array(repeating: [:], count: parts)
   }
 
-  /// Adds a document by the values of the aggregates' fields and of the groups'; to none when it
-  /// lacks one of the latter.
+  /// Adds a document by the values of the aggregates' fields and of the group's fields. A document
+  /// that lacks one of the latter is in no group.
   mutating func add(_ values: [Value?], _ keys: [Value?]) {
     let key = keys.compactMap(\.self)
     guard key.count == keys.count else { return }
@@ -37,7 +37,7 @@ struct GroupTable: Sendable {
     for index in fresh.indices { groups[place].aggregators[index].add(values[index]) }
   }
 
-  /// Adds the document of the row; to no group when it lacks one of the groups' fields.
+  /// Adds the document of the row. A document that lacks one of the group's fields is in no group.
   mutating func add(
     _ view: borrowing DocumentView, _ key: RawSpan, of part: Int, _ reader: GroupFields
   ) throws(DatabaseError) {
@@ -59,7 +59,7 @@ struct GroupTable: Sendable {
     try reader.aggregated.add(view, key, to: &groups[place].aggregators)
   }
 
-  /// Adds what another table has been given, of documents that come behind.
+  /// Adds the contents of another table, of later documents.
   mutating func add(_ other: GroupTable) {
     for (key, aggregators) in other.groups {
       let place = place(of: key)
@@ -67,7 +67,7 @@ struct GroupTable: Sendable {
     }
   }
 
-  /// The place of the group, which begins now when it is new.
+  /// The place of the group, which is new when the key is.
   private mutating func place(of key: [Value]) -> Int {
     let compared = comparison.map { key.map($0.value) } ?? key
     if let place = places[compared] {
@@ -81,7 +81,7 @@ struct GroupTable: Sendable {
 }
 
 extension [Value] {
-  /// Puts those of the other values in the place of these that are less.
+  /// Replaces each value with the other list's value when that one is less.
   fileprivate mutating func replaceGreater(by others: [Value]) {
     for index in indices where ValueOrder.compare(others[index], self[index]) < 0 {
       self[index] = others[index]
@@ -89,12 +89,12 @@ extension [Value] {
   }
 }
 
-/// Reads what a table of groups needs of the documents of one part of a query. A class, as
-/// `QueryPart` is one.
+/// Reads the fields that a table of groups needs from the documents of one part of a query. A
+/// class, like `QueryPart`.
 final class GroupFields {
   /// The fields of the aggregates, nil for counts.
   let aggregated: FieldReader
-  /// What the documents of a group agree in.
+  /// The fields in which the documents of a group agree.
   let grouped: FieldReader
 
   init(_ aggregated: [QueryField?], _ grouped: [QueryField], _ part: QueryPart) {
@@ -123,13 +123,13 @@ struct FieldReader {
       switch field {
       case nil: (.nothing, ResolvedPath([], in: symbols))
       case .documentID: (.name, ResolvedPath([], in: symbols))
-      // The table and the aggregates compare what is read.
+      // The table and the aggregates compare texts, after they are read.
       case .field(let names), .compared(let names, _): (.field, ResolvedPath(names, in: symbols))
       }
     }
   }
 
-  /// The fields' values; nil where the document lacks the field.
+  /// The fields' values; nil for a field that the document lacks.
   func values(
     _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(DatabaseError) -> [Value?] {
@@ -168,8 +168,8 @@ struct FieldReader {
     }
   }
 
-  /// Appends the fields as they are stored, so that the same bytes mean equal values; false when
-  /// the document lacks one of them.
+  /// Appends the stored bytes of the fields, so that the same bytes mean equal values. Returns
+  /// false when the document lacks one of them.
   func append(
     _ view: borrowing DocumentView, _ key: RawSpan, to bytes: inout [UInt8]
   ) throws(DatabaseError) -> Bool {

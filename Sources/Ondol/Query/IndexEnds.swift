@@ -1,15 +1,15 @@
-// The least and the greatest value of a field, where the rows of an index have it at their end: the
-// first document of the result in the field's order, which is planned like any other query. Used by
-// aggregates instead of a walk over all documents.
+// The least and the greatest value of a field, when they are at an end of an index's rows: the
+// first document of the result in the field's order, which is planned like any other query.
+// Aggregates use it instead of a walk over all documents.
 
 internal import OndolEngine
 
 extension AggregateQuery {
-  /// For each of the fields a query whose first document has the aggregate; nil when one of them is
-  /// neither a minimum nor a maximum, compares texts, or is not at the end of anything.
+  /// For each of the fields, a query whose first document has the aggregate. Nil when one of them
+  /// is neither a minimum nor a maximum, compares texts, or is not at an end of an index's rows.
   ///
-  /// Only rows that all stand for documents of the result will do: else the first that does could
-  /// be far from the end.
+  /// Every row must belong to a document of the result. Otherwise the first one that does could be
+  /// far from the end.
   func indexEnds(_ executor: Executor) throws(DatabaseError) -> [Executor]? {
     let shape = executor.shape
     guard executor.query.isWhole, shape.start == nil, shape.end == nil, !fields.isEmpty else {
@@ -32,7 +32,7 @@ extension AggregateQuery {
 }
 
 extension QueryShape {
-  /// The same documents, those without the field and those with null in it left out, by the field.
+  /// The same documents, ordered by the field, without those that lack it or have null in it.
   fileprivate func ordered(by field: QueryField, descending: Bool) -> QueryShape {
     var shape = self
     shape.orders.removeAll { $0.field == field }

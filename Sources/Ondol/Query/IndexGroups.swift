@@ -1,17 +1,17 @@
-// Groups counted by the rows of an index: rows with equal components are documents that agree, so a
-// group is a run of rows, and of each group only the first document is read, for its values. Used
-// by aggregates instead of a walk over all documents.
+// Counts groups by the rows of an index. Documents that agree have rows with equal components, so a
+// group is a contiguous run of rows. Only the first document of each group is read, for its values.
+// Aggregates use this instead of a walk over all documents.
 
 internal import OndolEngine
 
 extension GroupedAggregateQuery {
-  /// How many documents are in each group; nil when more is asked than that, or no index has the
-  /// fields.
+  /// The number of documents in each group; nil when anything else is requested, or when no index
+  /// has the fields.
   ///
-  /// The query in the groups' order is planned like any other. What an index answers exactly has a
-  /// row for each document that has the fields.
+  /// The query in the groups' order is planned like any other. An index that answers it exactly has
+  /// a row for each document that has the fields.
   ///
-  /// - Complexity: O(rows of the index in question), and a look-up for each group; of a large group
+  /// - Complexity: O(rows of the index in question), and a lookup for each group; for a large group
   ///   mostly O(log n).
   func countsByIndex(_ executor: Executor) throws(DatabaseError) -> [[Value]: Int]? {
     var shape = executor.shape
@@ -42,7 +42,7 @@ private struct GroupReader {
   private let part: QueryPart
   private static let rowsAtOnce = 256
 
-  /// Nil when the index lacks one of the fields.
+  /// Returns nil when the index lacks one of the fields.
   init?(
     _ groupFields: [FieldPath], _ scan: IndexScan, _ part: QueryPart
   ) throws(DatabaseError) {
@@ -58,12 +58,12 @@ private struct GroupReader {
     fields = FieldReader(wanted, part)
   }
 
-  /// Adds up the documents of each group; false when a row does not say which values it stands for.
+  /// Counts the documents of each group; false when a row does not show its values.
   func count(in rows: Rows, into counts: inout [[Value]: Int]) throws(DatabaseError) -> Bool {
     var walk = RangeWalk(rows, scan.ranges, reversed: scan.isReversed)
     var run = Run()
     func add(_ key: RawSpan, _ value: RawSpan) throws(DatabaseError) {
-      // A component says where it ends, so rows that begin alike have the same ones.
+      // A component shows where it ends, so rows that begin alike have the same components.
       if run.count > 0, key.starts(with: run.components) {
         run.count += 1
       } else if run.isWhole {
@@ -71,7 +71,7 @@ private struct GroupReader {
         try begin(&run, key, value, rows)
       }
     }
-    // Behind many rows of a group there are likely more.
+    // A group that already has many rows is likely to have more.
     var mayLeap = scan.ranges.count == 1 && !scan.isReversed
     while run.isWhole {
       let shown = try walk.show(atMost: Self.rowsAtOnce, add)
@@ -115,7 +115,7 @@ private struct GroupReader {
     }
   }
 
-  /// Bytes of the row up to its last component.
+  /// Bytes of the row up to the end of its last component.
   private func endOfComponents(of key: RawSpan) throws(MalformedBytes) -> Int {
     var reader = KeyReader(key)
     try reader.skip(raw: scan.prefixLength)
@@ -126,11 +126,11 @@ private struct GroupReader {
   }
 }
 
-/// Rows one after the other with the same components.
+/// Consecutive rows with the same components.
 private struct Run {
   var components: [UInt8] = []
   var count = 0
-  /// The group they are in; nil when they are in none.
+  /// The group they belong to; nil when they belong to none.
   var group: [Value]?
   /// Whether no component was cut.
   var isWhole = true

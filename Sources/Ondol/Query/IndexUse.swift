@@ -1,30 +1,30 @@
 // One index, used for conditions that must all be met: which of its fields are fixed, which one has
-// a range, whether walking it gives the query's order. Pure, a part of the planner.
+// a range, and whether a walk over it gives the query's order. Pure; a part of the planner.
 
 internal import OndolEngine
 
-/// What an index does for a part of a query.
+/// How an index serves a part of a query.
 struct IndexUse {
   var scan: IndexScan
-  /// Whether the field behind the fixed ones is bounded.
+  /// Whether the field after the fixed ones is bounded.
   private(set) var hasRange = false
-  /// The conditions whose meeting the ranges guarantee.
+  /// The conditions that the ranges guarantee.
   private(set) var answered: [FieldFilter] = []
 
   private let part: PlannerPart
   private let prefix: [UInt8]
-  /// The keys behind which the rows of fixed values are.
+  /// The key prefixes of rows with the fixed values.
   private var prefixes: [[UInt8]]
   /// The first field that is fixed to several values.
   private var sweptFrom: Int?
   private var isNextPresent = false
-  /// Whether a field is fixed to null, among others.
+  /// Whether null is one of the values that a field is fixed to.
   private var isFixedToNull = false
 
   var fixed: Int { scan.fixed }
   private var index: IndexDefinition { scan.index }
 
-  /// Nil when the index cannot serve the part at all.
+  /// Returns nil when the index cannot serve the part at all.
   init?(of index: IndexDefinition, _ part: PlannerPart) {
     let naming = part.planner.naming
     let isOfGroup = naming.collection == nil
@@ -37,7 +37,7 @@ struct IndexUse {
     prefixes = [prefix]
     scan = IndexScan(index: index, ranges: [], prefixLength: prefix.count)
     fixFields()
-    // A document has a row for each element: one of them must be asked for.
+    // A document has a row for each element, so the query must ask for one of them.
     if index.fields.dropFirst(fixed).contains(where: \.isOfElements) { return nil }
     if let condition = index.kind.condition { answer(condition) }
     setRanges()
@@ -52,7 +52,8 @@ struct IndexUse {
     }
   }
 
-  /// The values `field` is fixed to, sorted; of elements those of which an array must have one.
+  /// The values `field` is fixed to, sorted. For elements, the values of which an array must have
+  /// one.
   private func points(for field: IndexField) -> (FieldFilter, [Value])? {
     let filters = part.filters(on: field.field)
     if field.isOfElements {
@@ -122,11 +123,11 @@ struct IndexUse {
       return range
     }
     answered += filters.filter { !inexact.contains($0) }
-    // Values that are cut at the same place share their range.
+    // Values that are cut at the same position share their range.
     scan.ranges = KeyRange.normalized(ranges)
   }
 
-  /// Whether every row in the ranges stands for a document of the result.
+  /// Whether every row in the ranges belongs to a document of the result.
   var isExact: Bool {
     guard !scan.isRepeating else { return false }
     let count = fixed + (isNextPresent ? 1 : 0)
@@ -134,10 +135,10 @@ struct IndexUse {
     return part.isExact(answered: answered, present: present)
   }
 
-  /// Rows in the ranges, as far as earlier queries told; nil when it is not known.
+  /// Rows in the ranges, as far as earlier queries learned; nil when unknown.
   var rows: Double? {
     if index.kind.isUnique, fixed == index.fields.count {
-      // Any number of documents may have null, and what the others have says nothing of it.
+      // Any number of documents may have null, and the other values do not show how many.
       if index.kind.nullsDistinct, isFixedToNull { return nil }
       return Double(prefixes.count)
     }
@@ -148,15 +149,16 @@ struct IndexUse {
 
   // MARK: - Order
 
-  /// What the rows are walked by, behind the fields that have one value.
+  /// The orders in which rows are walked, after the fields that have one value.
   private var walked: [SortOrder] {
-    // Rows of several elements are in the order of none.
+    // Rows of several elements are in no order.
     if scan.isRepeating { return [] }
     var walked: [SortOrder] = []
     for field in index.fields[walkedFrom...] where !field.isOfElements {
       let order = SortOrder(field: field.field, descending: field.descending)
       if !isConstant(order.field) { walked.append(order) }
-      // No two documents have one key, and those without a text have no other value, either.
+      // No two documents have the same key, and documents without a text have no other value
+      // either.
       if index.kind.isUnique, index.fields.count == 1, field.comparison != nil {
         walked.append(SortOrder(field: order.field.plain, descending: field.descending))
       }
@@ -174,7 +176,7 @@ struct IndexUse {
     }
   }
 
-  /// The first of the fields that are walked: all in front of it have one value, or one element.
+  /// The first of the walked fields: all fields before it have one value, or one element.
   private var walkedFrom: Int { sweptFrom ?? fixed }
 
   /// Whether walking the index gives the query's order: false forwards, true backwards, nil not at
@@ -194,7 +196,7 @@ struct IndexUse {
   }
 
   /// Whether documents without the field come where the order wants them. The mark of a missing
-  /// field is in front of all values; a document without the index's first field has no row.
+  /// field comes before all values. A document without the index's first field has no row.
   private func isPlacedAsWalked(_ order: SortOrder, isFirst: Bool) -> Bool {
     if order.missing == .excluded || part.needs(order.field) { return true }
     guard order.field != .documentID, !order.field.isOfSameField(as: index.fields[0].field) else {
@@ -205,12 +207,12 @@ struct IndexUse {
 
   // MARK: - Places
 
-  /// Leaves out rows in front of where the result begins and behind where it ends. Only for an
-  /// index that gives the query's order.
+  /// Leaves out the rows before the start of the result and after its end. Only for an index that
+  /// gives the query's order.
   mutating func clampToPlaces(isReversed: Bool) {
     let query = part.planner.query
-    // With several values in front there is a place in each of their ranges, or in one of them:
-    // either way the ranges are clamped by whole keys only when one prefix leads to all.
+    // With several values before it, the position may be in each of their ranges, or in one of
+    // them. In either case, whole keys can clamp the ranges only when one prefix leads to all.
     guard let prefix = commonPrefix else { return }
     for (bound, isStart) in [(query.start, true), (query.end, false)] {
       guard let bound, let (key, isWhole) = key(of: bound, behind: prefix) else { continue }
@@ -224,7 +226,7 @@ struct IndexUse {
     }
   }
 
-  /// What all rows begin with, up to the first component that is walked.
+  /// What all rows begin with, up to the first walked component.
   private var commonPrefix: [UInt8]? {
     var writer = KeyWriter(prefix)
     for field in index.fields[..<walkedFrom] {
@@ -234,12 +236,12 @@ struct IndexUse {
     return writer.bytes
   }
 
-  /// The key of a place, as far as its values go, and whether none had to be cut.
+  /// The key of a bound, as far as its values go, and whether no value had to be cut.
   private func key(of bound: NormalQuery.Bound, behind prefix: [UInt8]) -> ([UInt8], Bool)? {
     let query = part.planner.query
     let fields = Dictionary(
       zip(query.orders.map(\.field), bound.keys), uniquingKeysWith: { first, _ in first })
-    // What is constant must be so at the place, too; the matcher decides otherwise.
+    // The bound must also have the constant values; otherwise the matcher decides.
     var constants = part.singleValues
     for field in index.fields[..<walkedFrom] where !field.isOfElements {
       if let (_, values) = points(for: field), values.count == 1 {
@@ -252,7 +254,7 @@ struct IndexUse {
     var writer = KeyWriter(prefix)
     for field in index.fields[walkedFrom...] {
       guard !field.isOfElements, let key = fields[field.field] else {
-        // A constant field between walked ones, or the place says no more.
+        // A constant field between walked ones. Otherwise the bound gives no more components.
         guard let (_, values) = points(for: field), values.count == 1 else {
           return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil
         }
@@ -270,13 +272,13 @@ struct IndexUse {
     guard let name = fields[.documentID] ?? nil else {
       return writer.bytes.count > prefix.count ? (writer.bytes, true) : nil
     }
-    // A unique row does not say by its key which document it is of.
+    // The key of a unique row does not identify its document.
     guard let tail = tail(of: name) else { return (writer.bytes, false) }
     writer.append(raw: tail)
     return (writer.bytes, query.orders.last?.field == .documentID)
   }
 
-  /// The tail of the rows of a document, unless rows have none.
+  /// The tail of a document's rows; nil for rows without tails.
   private func tail(of name: Value) -> [UInt8]? {
     let naming = part.planner.naming
     guard !index.kind.isUnique, let key = naming.key(of: name) else { return nil }
@@ -296,7 +298,7 @@ extension FieldFilter {
 }
 
 extension [[UInt8]] {
-  /// Each of the keys with each of the values behind it, and whether a value was too long for that.
+  /// Each of the keys followed by each of the values, and whether a value was too long for a key.
   func appending(_ values: [Value], descending: Bool) -> (keys: [[UInt8]], isCut: Bool) {
     var isCut = false
     let keys = flatMap { key in
@@ -311,7 +313,7 @@ extension [[UInt8]] {
 }
 
 extension DocumentNaming {
-  /// What the rows of an index begin with that are of the documents asked.
+  /// The prefix of the index rows that belong to the queried documents.
   func prefix(ofRowsIn index: IndexDefinition) -> [UInt8] {
     index.keyspace.prefix + prefix.dropFirst(Keyspace.prefixLength)
   }

@@ -1,5 +1,5 @@
-// Walking the rows of an index, and several indexes together: the candidates of stage 3 of the read
-// path. A row tells which document it is of by its tail, the bytes that the document's key ends
+// Walks the rows of one index, or of several indexes together: the candidates of stage 3 of the
+// read path. A row identifies its document by its tail, the bytes that the document's key ends
 // with.
 
 internal import OndolEngine
@@ -10,7 +10,7 @@ final class IndexWalk {
   private var walk: RangeWalk
   /// The tail of the current row.
   private(set) var tail: [UInt8] = []
-  /// Whether a row was met that stands for a value it does not hold as a whole.
+  /// Whether a row was met that holds its value only in part.
   private(set) var hasMetCut = false
   private(set) var visited = 0
   private var seen: Set<[UInt8]> = []
@@ -29,15 +29,15 @@ final class IndexWalk {
     return false
   }
 
-  /// Moves over up to `limit` rows without reading them; gives back over how many, 0 when there are
-  /// no more.
+  /// Moves over up to `limit` rows without reading them. Returns how many, 0 when there are no
+  /// more.
   func pass(atMost limit: Int) throws(DatabaseError) -> Int {
     let passed = try walk.pass(atMost: limit)
     visited += passed
     return passed
   }
 
-  /// How many rows there are, where that is known without a walk over them; else nil.
+  /// The number of rows, when it is known without a walk over them; otherwise nil.
   func knownCount(in rows: Rows) throws(DatabaseError) -> Int? {
     guard !scan.isRepeating, scan.ranges.count <= Self.rangesWorthCounting else { return nil }
     var sum = 0
@@ -49,13 +49,13 @@ final class IndexWalk {
     return sum
   }
 
-  /// With more ranges each has few rows.
+  /// With more ranges than this, each has few rows.
   private static let rangesWorthCounting = 64
 
   /// Moves to the row of the first document whose tail is not before `target`, in the direction of
   /// the walk. Only for a scan of one range in which rows are in the order of their documents.
   func next(from target: [UInt8]) throws(DatabaseError) -> Bool {
-    // Most often the row is near.
+    // Usually the row is near.
     for _ in 0..<Self.stepsBeforeLeap {
       guard try next() else { return false }
       if !isBefore(tail, target) { return true }
@@ -89,7 +89,7 @@ final class IndexWalk {
   }
 }
 
-/// Finds the documents that have a row in each of several indexes, by leaping from one to the
+/// Finds the documents that have a row in each of several indexes, by leaping from one index to the
 /// other.
 final class IntersectionWalk {
   let walks: [IndexWalk]

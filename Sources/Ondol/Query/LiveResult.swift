@@ -1,14 +1,14 @@
-// A result in the order of its query, as listeners are shown it: a tree that shares what did not
-// change with those before it. How it is kept up to date is in ResultView.
+// A result in the order of its query, as listeners receive it: a tree that shares its unchanged
+// parts with its predecessors. ResultView keeps it up to date.
 
 internal import OndolEngine
 
-/// What is the same for all results of one query.
+/// The properties that all results of one query share.
 struct LiveQueryPlan: Sendable {
   let database: Database
   let shape: QueryShape
   let query: NormalQuery
-  /// Whether a document can be the same in two versions: where fields are left out or added.
+  /// Whether two versions of a document can look the same: when fields are left out or added.
   let comparesFields: Bool
 
   init(
@@ -23,7 +23,8 @@ struct LiveQueryPlan: Sendable {
   /// Documents kept beyond the limit.
   var reserve: Int { query.limit == .max ? 0 : max(16, min(query.limit, 1_000)) }
 
-  /// How a document stands in the result's order; nil when it is not in it, whatever the limit.
+  /// The document's sort keys in the result's order; nil when it is not in the result, regardless
+  /// of the limit.
   func keys(of fields: [String: Value], at path: DocumentPath) -> [Value?]? {
     let name = shape.name(of: path)
     guard shape.matches(fields, name: name) else { return nil }
@@ -47,21 +48,21 @@ struct LiveQueryPlan: Sendable {
 /// The result of a query as of one commit.
 struct LiveResult: Sendable {
   let plan: LiveQueryPlan
-  /// The documents in the order of the plan, which may be the query's reversed.
+  /// The documents in the order of the plan, which may be the reverse of the query's.
   var ranked: RankedTree
-  /// Whether the limit leaves nothing out.
+  /// Whether the limit leaves no document out.
   var isLastPage: Bool
   /// Documents that could not be upgraded.
   var unreadable: [DocumentReference]
-  /// The commit that it is as of.
+  /// The commit that the result is as of.
   var point: CommitPoint
-  /// Whether the server was away.
+  /// Whether the server could not be reached.
   var isAway = false
 
-  /// What the last document is sorted by, in the query's order; nil when there is none.
+  /// The last document's sort keys, in the query's order; nil when there is no document.
   var lastKeys: [Value?]? { plan.query.isReversed ? ranked.first?.keys : ranked.last?.keys }
 
-  /// The documents as the query orders them.
+  /// The documents in the query's order.
   var documents: [DocumentSnapshot] {
     let documents = ranked.documents
     return plan.query.isReversed ? documents.reversed() : documents
@@ -69,7 +70,7 @@ struct LiveResult: Sendable {
 }
 
 extension QueryShape {
-  /// What this query calls a document.
+  /// The name by which this query identifies a document.
   func name(of reference: DocumentReference) -> Value {
     switch (source, reference.place) {
     case (.group, .success(let path)): .reference(path)

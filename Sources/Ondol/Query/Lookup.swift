@@ -1,10 +1,11 @@
 // Joins: a query whose results are completed with the documents they refer to. The referenced
 // documents are read from the query's own snapshot, each once however many results refer to it, and
-// in the order of their keys, so that neighbours share blocks. After the read path's last stage.
+// in the order of their keys, so that neighbours share blocks. This comes after the read path's
+// last stage.
 
 internal import OndolEngine
 
-/// A query with fields to be added from other documents.
+/// A query whose results get fields from other documents.
 ///
 /// ```swift
 /// let posts = try await database.collection("posts").order(by: "date")
@@ -21,13 +22,13 @@ public struct LookupQuery: Sendable {
     steps = .success([])
   }
 
-  /// A query with one field to be added, which need not be one that apps can name.
+  /// A query with one added field, whose name need not be available to apps.
   init(query: Query, _ step: Result<LookupStep, DatabaseError>) {
     self.query = query
     steps = step.map { [$0] }
   }
 
-  /// Adds another field, also from a field that a lookup before has added.
+  /// Adds another field. Its references may be in a field that an earlier lookup has added.
   ///
   /// - Parameters:
   ///   - field: where the references or ids are.
@@ -50,11 +51,11 @@ public struct LookupQuery: Sendable {
     return copy
   }
 
-  /// The documents the query finds, completed; all as of one moment.
+  /// The documents that the query finds, completed; all as of one moment.
   ///
   /// - Throws: `.invalidArgument` when a field, collection or name is wrong; otherwise as
   ///   `QuerySource.getDocuments()`.
-  /// - Complexity: the query's, and one lookup for each different document referred to.
+  /// - Complexity: the query's, and one lookup for each different referenced document.
   public func getDocuments() async throws(DatabaseError) -> QuerySnapshot {
     let database = query.database
     try database.refuseReadInTransaction()
@@ -72,7 +73,7 @@ public struct LookupQuery: Sendable {
   func find(in rows: Rows) throws(DatabaseError) -> QuerySnapshot {
     var executor = try Executor(try query.shape.get(), in: query.database, rows)
     let found = try executor.documents()
-    // A field that is added may stand in the place of one that the result is ordered by.
+    // An added field may replace one that the result is ordered by.
     let end = try executor.end(of: found, keepsKeys: true)
     let completed = try complete(found, executor.rows)
     return QuerySnapshot(
@@ -80,8 +81,8 @@ public struct LookupQuery: Sendable {
       unreadable: executor.unreadable.adding(completed.unreadable, in: query.database))
   }
 
-  /// The documents with their fields added, what they refer to, and what of that could not be
-  /// upgraded.
+  /// The documents with their added fields, the documents they refer to, and those of them that
+  /// could not be upgraded.
   func complete(
     _ documents: [DocumentSnapshot], _ rows: Rows
   ) throws(DatabaseError) -> CompletedDocuments {
@@ -105,7 +106,7 @@ public struct LookupQuery: Sendable {
 struct CompletedDocuments {
   var documents: [DocumentSnapshot]
   var referred: ReferredDocuments = [:]
-  /// Those that they refer to and that could not be upgraded: they count as not there.
+  /// Referenced documents that could not be upgraded. They count as missing.
   var unreadable: Set<DocumentPath> = []
 
   fileprivate mutating func read(
@@ -128,10 +129,10 @@ struct LookupStep: Sendable, Hashable {
   var field: FieldNames
   /// Where ids are looked up.
   var collection: CollectionPath
-  /// The field to be added.
+  /// The name of the added field.
   var name: String
 
-  /// The document with the field added, from documents that were found.
+  /// The document with the added field, from the documents that were found.
   ///
   /// Throws `.invalidArgument` when the document has the field in another spelling.
   func complete(
@@ -151,19 +152,20 @@ struct LookupStep: Sendable, Hashable {
       contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
   }
 
-  /// What the document refers to.
+  /// The paths that the document refers to.
   func paths(in document: DocumentSnapshot) -> [DocumentPath] {
     references(in: document).compactMap(\.self)
   }
 
-  /// What each element of the field refers to, or the field itself; nil where that is nothing.
+  /// The path that each element of the field refers to, or that the field itself does; nil for a
+  /// value that is not a reference.
   func references(in document: DocumentSnapshot) -> [DocumentPath?] {
     guard let value = document.contents?.value(at: field) else { return [] }
     if case .array(let elements) = value { return elements.map { path($0) } }
     return [path(value)]
   }
 
-  /// The document a value refers to; nil when it refers to none.
+  /// The path that a value refers to; nil when it is not a reference.
   private func path(_ value: Value) -> DocumentPath? {
     switch value {
     case .reference(let path): path
@@ -172,8 +174,8 @@ struct LookupStep: Sendable, Hashable {
     }
   }
 
-  /// What the added field holds: one document, or one for each element of an array; null where
-  /// there is none.
+  /// The value of the added field: one document, or one for each element of an array; null for a
+  /// document that does not exist.
   private func completed(_ value: Value, _ found: ReferredDocuments) -> Value {
     if case .array(let elements) = value {
       return .array(elements.map { path($0).flatMap { found[$0] ?? nil } ?? .null })
@@ -193,29 +195,29 @@ struct LookupStep: Sendable, Hashable {
   }
 }
 
-/// What documents that results refer to hold, as maps; nil where there is none.
+/// The referenced documents as maps; nil for one that does not exist.
 typealias ReferredDocuments = [DocumentPath: Value?]
 
 extension QuerySource {
-  /// Adds to each result the document that one of its fields refers to: as a map in the field
-  /// `name`, or null when there is no such document. The field may hold an id in `collection`, a
-  /// reference to a document anywhere, or an array of those, which becomes an array of maps. A
-  /// result without the field is left as it is.
+  /// Adds to each result the document that one of its fields refers to, as a map in the field
+  /// `name`. The map is null when there is no such document. The field may hold an id in
+  /// `collection`, a reference to any document, or an array of those, which becomes an array of
+  /// maps. A result without the field stays unchanged.
   ///
-  /// What is stored does not change, and filters do not see the added fields. Firestore has no
-  /// joins outside of its pipelines.
+  /// Stored data does not change, and filters do not see the added fields. Firestore has joins only
+  /// in its pipelines.
   ///
   /// - Parameters:
-  ///   - field: a field or a path into maps, also one that an earlier lookup has added.
+  ///   - field: a field or a path into maps; it may be one that an earlier lookup has added.
   ///   - collection: the path of the collection where ids are looked up.
-  ///   - name: the field that is added, in the place of one that is there.
+  ///   - name: the field that is added. It replaces an existing field of that name.
   public func lookup(_ field: FieldPath, in collection: String, as name: String) -> LookupQuery {
     LookupQuery(query: query).lookup(field, in: collection, as: name)
   }
 }
 
 extension DatabaseSnapshot {
-  /// The documents the query finds in this snapshot, completed.
+  /// The documents that the query finds in this snapshot, completed.
   ///
   /// - Throws: as `LookupQuery.getDocuments()`.
   public func getDocuments(_ lookup: LookupQuery) throws(DatabaseError) -> QuerySnapshot {

@@ -1,26 +1,26 @@
-// A query made ready for one collection and asked of documents as they lie in their rows: only the
-// fields in question are read, and most documents of a scan are never decoded. Stage 4 of the read
-// path: whatever way candidates were found, the matcher decides.
+// A query prepared for one collection, which checks documents in their encoded rows. It reads only
+// the fields in question, so most documents of a scan are never decoded. Stage 4 of the read path:
+// the matcher decides, however candidates were found.
 
 internal import OndolEngine
 
-/// Asks documents whether they are in a query's result, and what they are sorted by.
+/// Checks whether documents are in a query's result, and reads their sort keys.
 struct Matcher: Sendable {
   /// The conditions.
   private let program: RowProgram
   private let orders: [(order: SortOrder, path: ResolvedPath?)]
-  /// Whether texts of one of the orders are compared.
+  /// Whether texts of one of the orders are compared other than by their bytes.
   private let hasComparisons: Bool
   private let start: NormalQuery.Bound?
   private let end: NormalQuery.Bound?
   private let naming: DocumentNaming
   let symbols: SymbolTable
-  /// The field that says when documents end, and the moment of the read.
+  /// The field that holds when documents expire, and the time of the read.
   private let lifetime: (path: ResolvedPath, now: Int64)?
 
   /// - Parameters:
-  ///   - lifetime: the field that says when documents end.
-  ///   - moment: documents that end then or before are left out.
+  ///   - lifetime: the field that holds when documents expire.
+  ///   - moment: documents that expire then or earlier are left out.
   init(
     _ query: NormalQuery, _ naming: DocumentNaming, symbols: SymbolTable,
     _ lifetime: FieldNames? = nil, endingAfter moment: Int64 = 0
@@ -41,11 +41,11 @@ struct Matcher: Sendable {
     field == .documentID ? nil : ResolvedPath(field.names, in: symbols)
   }
 
-  /// Whether documents can be judged without their keys.
+  /// Whether documents can be checked without their keys.
   var needsNoKeys: Bool { !program.needsKeys && start == nil && end == nil }
 
-  /// Whether a document, whose row is `row`, is surely out; false also where only its key can tell
-  /// or its bytes are damaged.
+  /// Whether the document of `row` surely does not match. False also when its key must decide or
+  /// its bytes are damaged.
   @inline(__always)
   func refuses(_ row: RawSpan) -> Bool {
     guard !program.needsKeys else { return false }
@@ -56,14 +56,14 @@ struct Matcher: Sendable {
     }
   }
 
-  /// Whether a document is in, without its key; only where `needsNoKeys`.
+  /// Whether a document matches, without its key. Requires `needsNoKeys`.
   @inline(__always)
   func accepts(_ view: borrowing DocumentView) throws(MalformedBytes) -> Bool {
     try program.accepts(view, RawSpan())
   }
 
-  /// Whether the document, whose row is `view`, meets every condition, has every field it is sorted
-  /// by and is between the places where the result begins and ends.
+  /// Whether the document of `view` meets every condition, has every field of the orders, and is
+  /// between the start and the end of the result.
   func matches(_ view: borrowing DocumentView, _ key: RawSpan) throws(DatabaseError) -> Bool {
     do throws(MalformedBytes) {
       guard try program.accepts(view, key) else { return false }
@@ -73,7 +73,7 @@ struct Matcher: Sendable {
     }
   }
 
-  /// Whether the document's time is over.
+  /// Whether the document has expired.
   func isOver(
     _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(DatabaseError) -> Bool {
@@ -92,7 +92,7 @@ struct Matcher: Sendable {
 
   // MARK: - Order
 
-  /// What the document is sorted by; nil where it lacks the field.
+  /// The document's sort keys; nil for a field that it lacks.
   func sortKeys(
     of view: borrowing DocumentView, _ key: RawSpan
   ) throws(DatabaseError) -> [Value?] {
@@ -128,7 +128,7 @@ struct Matcher: Sendable {
     return true
   }
 
-  /// Where the document stands relative to a place.
+  /// The order of the document relative to a bound.
   private func compare(
     _ view: borrowing DocumentView, _ key: RawSpan, _ bound: NormalQuery.Bound
   ) throws(MalformedBytes) -> Int {

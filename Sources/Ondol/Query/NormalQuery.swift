@@ -1,6 +1,6 @@
-// A query brought into the one form that planning and matching know: the order is total, places are
-// keys of that order, and a limit keeps the first documents. A limit to the last documents becomes
-// a limit to the first of the reversed order, whose result is turned around at the end.
+// A query in the one form that planning and matching know: the order is total, bounds are keys of
+// that order, and a limit keeps the first documents. A limit to the last documents becomes a limit
+// to the first of the reversed order, whose result is reversed at the end.
 
 /// A query in normal form.
 struct NormalQuery: Sendable {
@@ -13,18 +13,18 @@ struct NormalQuery: Sendable {
   let source: QueryShape.Source
   /// Conditions that must all be met.
   let conjuncts: [FilterTree]
-  /// Total: the document's name is the last, unless a place has values for more.
+  /// Total: the document's name comes last, unless a bound has values for more orders.
   let orders: [SortOrder]
   var start: Bound?
   let end: Bound?
   var limit: Int
   let offset: Int
-  /// The fields a document must have because the result is ordered by them.
+  /// The fields that a document must have because the result is ordered by them.
   let required: [QueryField]
-  /// Whether the result, as found, is to be turned around.
+  /// Whether the result must be reversed at the end.
   let isReversed: Bool
 
-  /// Throws `.invalidArgument` when a place does not fit the order.
+  /// Throws `.invalidArgument` when a bound does not fit the order.
   init(_ shape: QueryShape) throws(DatabaseError) {
     source = shape.source
     conjuncts = shape.filters.flatMap(\.conjuncts)
@@ -45,7 +45,7 @@ struct NormalQuery: Sendable {
     end = isReversed ? first : last
   }
 
-  /// Whether every document that meets the conditions counts, however they are ordered.
+  /// Whether every document that meets the conditions counts, regardless of order.
   var isWhole: Bool { limit == .max && offset == 0 }
 }
 
@@ -56,14 +56,15 @@ extension NormalQuery.Bound {
     isIncluded = place.isIncluded
     switch place.position {
     case .values(let values):
-      // What is asked for counts, not what completes it: whoever gives a value says what for.
+      // Only the requested orders count, not the added ones: a caller who gives a value names its
+      // order.
       guard values.count <= shape.orders.count else {
         throw DatabaseError(
           .invalidArgument,
           "the result is ordered by \(shape.orders.count) fields and cannot begin or end at"
             + " \(values.count) values; call order(by:) for each of them")
       }
-      // An order that stands twice counts once; so does its value.
+      // A repeated order counts once, and so does its value.
       var complete: [SortOrder] = []
       keys = []
       for (value, order) in zip(values, shape.orders) {
@@ -95,7 +96,7 @@ extension NormalQuery.Bound {
 }
 
 extension QueryShape {
-  /// Whether a place has a value for an order that stands behind the document's name.
+  /// Whether a bound has a value for an order after the document's name.
   fileprivate var hasPlaceBehindName: Bool {
     let count = orders.firstIndex { $0.field == .documentID }.map { $0 + 1 } ?? .max
     return [start, end].contains { place in
@@ -103,8 +104,8 @@ extension QueryShape {
     }
   }
 
-  /// What this query calls a document that a condition or a place names: in a collection by its id
-  /// or a reference, in a group by its path or a reference.
+  /// The name by which this query identifies the document that a condition or a bound names: in a
+  /// collection given by its id or a reference, in a group by its path or a reference.
   func name(from value: Value) throws(DatabaseError) -> Value {
     switch (value, source) {
     case (.string(let id), .collection):
@@ -137,7 +138,7 @@ extension QueryShape {
       })
   }
 
-  /// A condition on the document's id with the names this query uses.
+  /// A condition on the document's id, with the names that this query uses.
   private func named(_ filter: FieldFilter) throws(DatabaseError) -> FieldFilter {
     func all(_ values: [Value]) throws(DatabaseError) -> [Value] {
       var names: [Value] = []

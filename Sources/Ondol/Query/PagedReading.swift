@@ -1,17 +1,17 @@
 // A stream of single elements over a source of pages.
 
-/// Where pages come from: a value that is at one of them.
+/// A source of pages: a value positioned before one of them.
 protocol PageSource: Sendable {
   associatedtype Element: Sendable
 
-  /// What is behind the next page, and that page; empty at the end.
+  /// The source after the next page, and that page; an empty page at the end.
   func next() async throws(DatabaseError) -> (Self, [Element])
 }
 
-/// Gives what is in pages one by one.
+/// Gives the elements of pages one by one.
 struct PagedReading<Pages: PageSource>: Sendable {
   private(set) var pages: Pages
-  /// What is left of the page, backwards: the next is moved out of its end and not copied.
+  /// The rest of the page, reversed: the next element is moved from its end and not copied.
   private var rest: [Pages.Element] = []
 
   init(_ pages: Pages) {

@@ -1,10 +1,10 @@
-// How a query finds its documents: what the planner makes and the executor carries out.
+// How a query finds its documents. The planner makes a plan, and the executor carries it out.
 
 internal import OndolEngine
 
 /// How a query finds its documents in one pattern.
 struct Plan: Sendable {
-  /// One way to candidates. A document may come on several ways.
+  /// One way to candidates. Several ways may lead to the same document.
   enum Access: Sendable {
     /// Lookups of documents' keys, which are sorted.
     case lookups([[UInt8]])
@@ -12,23 +12,23 @@ struct Plan: Sendable {
     case scan(KeyRange, reversed: Bool)
     /// The rows of an index.
     case index(IndexScan)
-    /// The documents that have a row in each of the indexes; each gives its rows in the order of
-    /// the documents' keys.
+    /// The documents that have a row in each of the indexes. Each index gives its rows in the order
+    /// of the documents' keys.
     case intersection([IndexScan])
   }
 
-  /// Together they lead to every document of the result; when there are none, nothing can match.
+  /// Together the ways lead to every document of the result. With no ways, nothing can match.
   var ways: [Access]
-  /// Whether each way gives its candidates in the order the query wants.
+  /// Whether each way gives its candidates in the query's order.
   var isInOrder: Bool
-  /// Whether each candidate is in the result, so that counting them needs no document.
+  /// Whether each candidate is in the result, so that counting needs no document.
   var isExact = false
-  /// Whether there are more ways than were looked at.
+  /// Whether there are more ways than the planner looked at.
   var isCutShort = false
-  /// Fields an index should have to serve the query, when none does.
+  /// The fields of an index that would serve the query, when no index does.
   var suggestion: [IndexField]?
 
-  /// Fields that the least narrow way has fixed.
+  /// The number of fields that the least narrow way has fixed.
   var fixed: Int {
     ways.map { way in
       switch way {
@@ -40,7 +40,7 @@ struct Plan: Sendable {
     }.min() ?? .max
   }
 
-  /// The names of indexes in it that are still being built, each once.
+  /// The names of unfinished indexes in the plan, each once.
   var unfinishedIndexes: [String] {
     var names: [String] = []
     for way in ways {
@@ -63,20 +63,20 @@ struct Plan: Sendable {
 /// Ranges of one index.
 struct IndexScan: Sendable {
   let index: IndexDefinition
-  /// Sorted, and they do not overlap.
+  /// Sorted and not overlapping.
   var ranges: [KeyRange]
-  /// Bytes in front of a row's first component.
+  /// Bytes before a row's first component.
   var prefixLength: Int
   /// Whether the rows are walked from the last to the first.
   var isReversed = false
   /// Whether a document can have several rows in the ranges.
   var isRepeating = false
-  /// Fields fixed to one value or a list of them; see `IndexStatistics`.
+  /// Fields fixed to one value or to a list of values; see `IndexStatistics`.
   var fixed = 0
 }
 
 extension KeyRange {
-  /// The ranges sorted, each once, empty ones left out.
+  /// The ranges sorted, each once, without empty ones.
   static func normalized(_ ranges: [KeyRange]) -> [KeyRange] {
     var distinct: [KeyRange] = []
     for range in ranges.sorted(by: { $0.lower.bytes.compare($1.lower.bytes) < 0 })

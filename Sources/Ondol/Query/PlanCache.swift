@@ -1,25 +1,25 @@
-// Plans that are used again. Apps ask the same few questions with other values, and planning one
-// takes longer than looking up what it asks for. What is kept is not a plan but what there is to
-// decide in it: which index, walked in which direction. The values make the ranges anew each time.
+// Caches plans. Apps repeat a few queries with other values, and planning one takes longer than
+// looking up its result. The cache keeps not a plan but its decisions: which index, walked in which
+// direction. Each query makes the ranges from its own values.
 //
-// Kept are the plans of point queries: `==`, or `in` once, on the first fields of one index, in one
-// collection, in any order with nothing behind the document's id, without a place to begin at. And
-// of these only where there was nothing to choose: with two indexes that serve, what earlier ones
-// found decides, and may decide otherwise tomorrow. What is kept is of one generation of the
-// family's row in the catalog, which every change of an index, a field's name or a declaration
-// raises.
+// The cache holds the plans of point queries: `==`, or `in` once, on the first fields of one index,
+// in one collection, in any order with nothing after the document's id, and without a start. It
+// holds only plans that had no alternative. When two indexes can serve, the results of earlier
+// queries decide between them, and later ones may decide otherwise. A cached plan belongs to one
+// generation of the family's row in the catalog. Every change of an index, a field's name or a
+// declaration raises that generation.
 
 internal import OndolEngine
 
-/// What a point query compares, without the values.
+/// The comparisons of a point query, without the values.
 struct PointComparison: Sendable, Hashable {
   var field: QueryField
-  /// Whether it is compared with several values.
+  /// Whether the field is compared with several values.
   var isList: Bool
 }
 
 extension [PointComparison] {
-  /// Nil when one of the conditions is another than `==`, or `in` several values, on a field.
+  /// Returns nil when one of the conditions is not `==`, or `in` with several values, on a field.
   init?(_ conditions: [FilterTree]) {
     self.init()
     reserveCapacity(conditions.count)
@@ -41,9 +41,9 @@ private struct PointForm: Sendable, Hashable {
   var comparisons: [PointComparison]
   var orders: [SortOrder]
 
-  /// Nil when the query is of another form.
+  /// Returns nil when the query has another form.
   init?(_ query: NormalQuery, _ keyspace: Keyspace) {
-    // What must be there and is in no order makes another plan, and is not in the form.
+    // A field that must exist and is in no order makes another plan, and is not in the form.
     guard case .collection = query.source, query.start == nil, query.end == nil, query.limit > 0,
       query.required.allSatisfy(query.orders.orders(by:)),
       let comparisons = [PointComparison](query.conjuncts), !comparisons.isEmpty,
@@ -55,18 +55,18 @@ private struct PointForm: Sendable, Hashable {
   }
 }
 
-/// What was decided for a point query.
+/// The decisions for a point query.
 struct PointPlan: Sendable {
-  /// The index, and how it is walked. Its ranges, and how their keys begin, are one query's.
+  /// The index, and how it is walked. Its ranges and their prefix are those of one query.
   private let scan: IndexScan
-  /// For each of the first fields of the index the place of the comparison that fixes it.
+  /// For each of the first fields of the index, the place of the comparison that fixes it.
   private var comparisons: [Int]
-  /// Whether documents must have the field behind those.
+  /// Whether documents must have the field after those.
   private let needsNext: Bool
-  /// Whether the rows come in the order of the query.
+  /// Whether the rows come in the query's order.
   let isInOrder: Bool
 
-  /// Nil when the plan is of another kind.
+  /// Returns nil when the plan is of another kind.
   fileprivate init?(_ plan: Plan, _ form: PointForm, required: [QueryField]) {
     guard plan.isExact, plan.ways.count == 1, case .index(let scan) = plan.ways[0] else {
       return nil
@@ -88,8 +88,8 @@ struct PointPlan: Sendable {
     isInOrder = plan.isInOrder
   }
 
-  /// Whether a result in these orders can begin at values of the first `count` of them: where each
-  /// query is one range, in which the rows are in the order of those values.
+  /// Whether a result in these orders can begin at values of the first `count` of them. It can when
+  /// each query is one range whose rows are in the order of those values.
   func mayBegin(atValuesOf count: Int, _ orders: [SortOrder]) -> Bool {
     let fields = scan.index.fields.dropFirst(scan.fixed).prefix(count)
     return isInOrder && count > 0 && fields.count == count && count <= orders.count
@@ -103,10 +103,10 @@ struct PointPlan: Sendable {
     }
   }
 
-  /// The rows of the index for the values in `conditions`, which are those of the form; nil when
-  /// one of the values is too long for a key.
+  /// The rows of the index for the values in `conditions`, which must have the cached form; nil
+  /// when one of the values is too long for a key.
   ///
-  /// - Parameter start: values at or behind which the result begins, where it may.
+  /// - Parameter start: the values at or after which the result begins, if it has a start.
   func scan(
     for conditions: [FilterTree], _ naming: DocumentNaming,
     from start: (values: [Value], isIncluded: Bool)? = nil
@@ -149,8 +149,7 @@ struct PointPlan: Sendable {
     return KeyBounds(presentBehind: key, descending: descending).range
   }
 
-  /// Leaves out the rows in front of where the result begins; false when a value is too long for a
-  /// key.
+  /// Leaves out the rows before the start of the result; false when a value is too long for a key.
   private func clamp(
     _ scan: inout IndexScan, behind key: KeyWriter, to start: (values: [Value], isIncluded: Bool)
   ) -> Bool {
@@ -170,21 +169,22 @@ struct PointPlan: Sendable {
   }
 }
 
-/// The plans of point queries that were made lately.
+/// The plans of recent point queries.
 final class PlanCache: Sendable {
   private struct Entry: Sendable {
     var generation: UInt64
-    /// Nil where queries of the form must be planned each time.
+    /// Nil when queries of this form must be planned each time.
     var plan: PointPlan?
   }
 
-  /// Forms kept. An app has some dozen; with more, all are forgotten and the next ones kept.
+  /// The most forms that are kept. An app has a few dozen. With more, the cache drops all of them
+  /// and starts again.
   private static let limit = 256
 
   private let entries = Guarded<[PointForm: Entry]>([:])
 
-  /// The plan for the query: by what is kept of `generation`, else as `planner` makes it, which
-  /// knows all indexes of the collection and none of them unfinished.
+  /// The plan for the query: from the cache of `generation`, otherwise from `planner`, which must
+  /// know all indexes of the collection, all of them finished.
   func plan(
     for query: NormalQuery, _ naming: DocumentNaming, generation: UInt64,
     _ planner: () -> Planner
@@ -196,9 +196,9 @@ final class PlanCache: Sendable {
     }
     let planner = planner()
     let plan = planner.plan()
-    // What an older snapshot finds is of no use to those who come now.
+    // What an older snapshot finds is of no use to newer reads.
     guard known.map({ generation > $0.generation }) ?? true else { return plan }
-    // A value that is too long for a key makes another plan than others would.
+    // A value that is too long for a key leads to a different plan than other values.
     if case .index = plan.ways.first, !plan.isExact { return plan }
     let entry = Entry(
       generation: generation,
@@ -212,7 +212,7 @@ final class PlanCache: Sendable {
 }
 
 extension PlanCache {
-  /// What is kept for the query's form, and the generation it is of; nil where there is nothing.
+  /// The cached plan for the query's form, and its generation; nil when there is none.
   func pointPlan(
     for query: NormalQuery, _ naming: DocumentNaming
   ) -> (plan: PointPlan, generation: UInt64)? {

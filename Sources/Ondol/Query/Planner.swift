@@ -1,22 +1,23 @@
-// Chooses how a query finds its documents: stage 2 of the read path. Pure: a query, the indexes
-// that are complete and what is known about their sizes go in, a plan comes out, and `explain`
-// prints it. A plan only ever promises candidates; the matcher asks each of them, so a wide range
-// costs time and never a wrong result.
+// Chooses how a query finds its documents: stage 2 of the read path. Pure: the input is a query,
+// the finished indexes and what is known about their sizes, the output is a plan, and `explain`
+// prints it. A plan promises only candidates, and the matcher checks each of them. So a wide range
+// costs time but never gives a wrong result.
 //
 // What serves a query, best first:
 // 1. documents that are named: one lookup each;
-// 2. an index whose first fields are compared with `==` (or one of them with `in`: one range a
-//    value), then at most one field with a range, then fields the result is ordered by;
+// 2. an index whose first fields are compared with `==` (or one of them with `in`: one range for
+//   each value), then at most one field with a range, then fields the result is ordered by;
 // 3. several such indexes, when each fixes all its fields and none alone is narrow;
 // 4. for an "or": one of the above for each of its parts;
 // 5. the documents in the order of their ids, from the first to the last id asked for.
 //
-// An "or" beside an "or" multiplies the ways there are to look at, so planning has a budget in
-// proportion to the size of the query. When it is used up, the best of what was looked at counts.
+// An "or" beside an "or" multiplies the ways to look at, so the planning budget is proportional to
+// the size of the query. When it is used up, the planner takes the best plan it has looked at.
 //
-// An index holds every document that has its first field, with a mark where a later one is missing.
-// So an index serves a query that needs a prefix of its fields, and no index serves one that does
-// not need the first. A partial index serves queries whose conditions imply its own.
+// An index holds every document that has its first field, with a mark for a later field that is
+// missing. So an index serves a query that needs a prefix of its fields, and no index serves a
+// query that does not need the first. A partial index serves queries whose conditions imply its
+// own.
 
 internal import OndolEngine
 
@@ -24,14 +25,14 @@ internal import OndolEngine
 struct Planner: Sendable {
   let query: NormalQuery
   let naming: DocumentNaming
-  /// The indexes of the pattern that are complete. With others among them the plan is what it will
-  /// be, and must not be carried out.
+  /// The finished indexes of the pattern. With unfinished ones among them, the plan shows what it
+  /// will be and must not be carried out.
   var indexes: [IndexDefinition]
   let statistics: IndexStatistics
 
-  /// The most ways an "or" may be split into; with more, a scan is not slower.
+  /// The most ways that an "or" may be split into. With more, a scan is not slower.
   private static let maximumWays = 1_024
-  /// Rows of one index that are worth looking at the documents of, rather than at another index.
+  /// The most rows of one index for which reading the documents is better than using another index.
   private static let narrowRows = 4.0
 
   func plan() -> Plan {
@@ -46,9 +47,9 @@ struct Planner: Sendable {
     return plan
   }
 
-  /// The best way that narrows, or orders, what is to be looked at; nil when there is none.
+  /// The best way that narrows, or orders, the documents to look at; nil when there is none.
   ///
-  /// - Parameter mustNarrow: to order alone is not enough.
+  /// - Parameter mustNarrow: whether ordering alone is not enough.
   private func choose(
     _ conjuncts: [FilterTree], depth: Int, _ budget: inout PlanningBudget, mustNarrow: Bool = false
   ) -> Plan? {
@@ -144,7 +145,7 @@ struct Planner: Sendable {
       suggestion: suggestion())
   }
 
-  /// The range between the places where the result begins and ends, which are names here.
+  /// The range between the start and the end of the result, which are names here.
   private func clamped(_ range: KeyRange, isReversed: Bool) -> KeyRange {
     var range = range
     for (bound, isStart) in [(query.start, true), (query.end, false)] {
@@ -152,7 +153,7 @@ struct Planner: Sendable {
         continue
       }
       var clamp = range
-      // With more keys the document itself may be on either side.
+      // With more keys, the document itself may be on either side.
       let isIncluded = bound.isIncluded || bound.keys.count > 1
       if isStart != isReversed {
         clamp.lower = isIncluded ? key : key + [KeyCoding.afterAll]
@@ -164,8 +165,8 @@ struct Planner: Sendable {
     return range
   }
 
-  /// Equalities, elements of one array, one range or the orders: what an index for this query would
-  /// need.
+  /// The fields that an index for this query would need: equalities, elements of one array, then
+  /// one range or the orders.
   private func suggestion() -> [IndexField]? {
     var fields: [IndexField] = []
     for case .field(let filter) in query.conjuncts {
@@ -206,19 +207,20 @@ extension SortOrder {
   fileprivate var isAscendingID: Bool { field == .documentID && !descending }
 }
 
-/// What planning a query may still cost: so many operands of conditions may be looked at, over and
-/// over for each way that alternatives combine.
+/// The remaining budget for planning a query: the number of operands of conditions to look at. They
+/// are counted again for each way in which alternatives combine.
 struct PlanningBudget: Sendable {
   private var left: Int
-  /// Whether more would have been looked at.
+  /// Whether the planner would have looked at more.
   private(set) var isUsedUp = false
 
-  /// Enough for each alternative of an "or" beside some dozen other conditions.
+  /// Enough for each alternative of an "or" beside a few dozen other conditions.
   init(for query: NormalQuery) {
     left = 256 + 32 * query.conjuncts.reduce(query.orders.count) { $0 + $1.weight }
   }
 
-  /// Takes off what it costs to look at the conditions together; false when that is too much.
+  /// Subtracts the cost of looking at the conditions together; false when the budget does not cover
+  /// it.
   mutating func allows(_ conjuncts: [FilterTree]) -> Bool {
     let cost = conjuncts.reduce(1) { sum, tree in
       if case .field(let filter) = tree { sum + filter.condition.weight } else { sum + 1 }
@@ -231,10 +233,10 @@ struct PlanningBudget: Sendable {
 }
 
 extension QueryShape {
-  /// Operands of a query that is planned in some microseconds.
+  /// The operands of a query that takes a few microseconds to plan.
   private static let shortWeight = 64
 
-  /// Whether the query may be answered in some dozen microseconds, as far as it tells by itself.
+  /// Whether the query may take only some dozen microseconds, judging by its shape alone.
   var mayBeShort: Bool {
     var weight = 0
     for tree in filters { weight += tree.weight }
@@ -243,7 +245,7 @@ extension QueryShape {
 }
 
 extension FilterTree {
-  /// The operands of all conditions in it.
+  /// The number of operands in all its conditions.
   fileprivate var weight: Int {
     switch self {
     case .field(let filter): filter.condition.weight
@@ -253,7 +255,7 @@ extension FilterTree {
 }
 
 extension FieldFilter.Condition {
-  /// How many values it compares with.
+  /// The number of values that it compares with.
   fileprivate var weight: Int {
     switch self {
     case .isIn(let list), .notIn(let list), .arrayContainsAny(let list): max(1, list.count)
@@ -262,8 +264,8 @@ extension FieldFilter.Condition {
   }
 }
 
-/// What is known about indexes: how many rows one value of their first fields has, on average, as
-/// earlier queries found. Nothing is stored, and nothing depends on it but the choice between ways.
+/// What is known about indexes: how many rows one value of their first fields has on average, as
+/// earlier queries found. It is not stored, and only the choice between ways depends on it.
 struct IndexStatistics: Sendable {
   struct Place: Sendable, Hashable {
     var index: Keyspace
@@ -272,7 +274,7 @@ struct IndexStatistics: Sendable {
 
   private var rowsByPlace: [Place: Double] = [:]
 
-  /// Rows of one value; nil when no query has told.
+  /// Rows of one value; nil when no query has measured them.
   subscript(index: Keyspace, fixed: Int) -> Double? {
     rowsByPlace[Place(index: index, fixed: fixed)]
   }

@@ -1,5 +1,5 @@
-// What the planner can do with indexes for conditions that must all be met: the whole of a query,
-// or one part of an "or" together with the rest.
+// How the planner can use indexes for conditions that must all be met: the whole of a query, or one
+// part of an "or" together with the rest.
 
 internal import OndolEngine
 
@@ -22,16 +22,16 @@ final class PlannerPart {
   struct Candidate {
     var plan: Plan
     var fixed: Int
-    /// Whether it leads to fewer documents than there are.
+    /// Whether it leads to fewer documents than the collection has.
     var narrows: Bool
-    /// Fields fixed by equalities count most, then a range, then not having to sort.
+    /// Fields fixed by equalities count most, then a range, then avoiding a sort.
     var score: Int
-    /// Rows to be looked at, as far as known.
+    /// Rows to look at, as far as known.
     var rows: Double?
   }
 
-  /// Whether a way for each part of an "or" could fix more fields than the conditions do that are
-  /// met in any case: only equalities fix any.
+  /// Whether a way for each part of an "or" could fix more fields than the unconditional conditions
+  /// do. Only equalities fix fields.
   var mayFixMore: Bool {
     conjuncts.contains { tree in
       guard case .any = tree else { return false }
@@ -39,7 +39,7 @@ final class PlannerPart {
     }
   }
 
-  /// The keys of the documents the conditions name, sorted, when they name some.
+  /// The keys of the documents that the conditions name, sorted; nil when they name none.
   func namedKeys() -> [[UInt8]]? {
     for filter in filters where filter.field == .documentID {
       var names: [Value]
@@ -58,7 +58,7 @@ final class PlannerPart {
     return nil
   }
 
-  /// What each index that can serve would do.
+  /// How each index that can serve would do so.
   func indexUses() -> [IndexUse] {
     var uses: [IndexUse] = []
     for index in planner.indexes where mayServe(index) {
@@ -67,8 +67,8 @@ final class PlannerPart {
     return uses
   }
 
-  /// Whether the first field of the index is one that a condition or an order is about: what all
-  /// that an index can do begins with, and quickly asked of many.
+  /// Whether a condition or an order refers to the index's first field. Without that an index
+  /// cannot serve, and the check is quick for many indexes.
   private func mayServe(_ index: IndexDefinition) -> Bool {
     guard let first = index.fields.first else { return false }
     let field = first.field
@@ -83,7 +83,7 @@ final class PlannerPart {
     }
   }
 
-  /// The indexes that the conditions fix to one value as a whole, no field twice.
+  /// The indexes whose fields the conditions all fix to one value, no field twice.
   func points(of uses: [IndexUse]) -> [IndexUse] {
     var covered: Set<QueryField> = []
     return uses.filter { use in
@@ -132,7 +132,7 @@ final class PlannerPart {
     filters.filter { $0.field == field }
   }
 
-  /// Whether the conditions let through only documents that `condition` lets through.
+  /// Whether the conditions admit only documents that `condition` admits.
   func implies(_ condition: FilterTree) -> Bool {
     switch condition {
     case .all(let trees): trees.allSatisfy(implies)
@@ -141,7 +141,7 @@ final class PlannerPart {
     }
   }
 
-  /// Fields that have one value in all results, so that ordering by them changes nothing, and the
+  /// Fields that have one value in all results, so that ordering by them changes nothing, and these
   /// values.
   private(set) lazy var singleValues: [(field: QueryField, value: Value)] =
     filters.compactMap { filter in
@@ -164,14 +164,14 @@ final class PlannerPart {
       == .documentID
   }
 
-  /// Whether documents that have a row in each of the uses' ranges are in the result.
+  /// Whether every document that has a row in each of the uses' ranges is in the result.
   func isExact(considering uses: [IndexUse]) -> Bool {
     isExact(
       answered: uses.flatMap(\.answered),
       present: uses.flatMap { $0.scan.index.fields.map(\.field) })
   }
 
-  /// Whether nothing is left to ask of a document when the conditions `answered` are met and it has
+  /// Whether a document needs no further check when the conditions `answered` are met and it has
   /// the fields `present`.
   func isExact(answered: [FieldFilter], present: [QueryField]) -> Bool {
     conjuncts.allSatisfy { tree in

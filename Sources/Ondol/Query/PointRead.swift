@@ -1,21 +1,22 @@
-// Point queries answered in one go, without a normal form, a planner or a matcher: the shortest way
-// from a query to documents. The first query of a form goes the long way, through the executor, and
-// leaves behind what it learnt: the index, how keys are made, and the family's row in the catalog
-// that all of this was true of. The next one compares that row, makes the key of its own values,
-// and walks the index. Whatever has changed in the collection has changed the row, and then the
-// long way is gone again.
+// Answers point queries in one step, without a normal form, a planner or a matcher: the shortest
+// way from a query to documents. The first query of a form takes the long way through the executor.
+// It leaves what it learned: the index, how to make keys, and the family's row in the catalog for
+// which this holds. The next query compares that row, makes the key of its own values, and walks
+// the index. Any relevant change in the collection changes the row, and the next query then takes
+// the long way again.
 
 internal import OndolEngine
 
-/// The form of a query that may be answered in one go, without its values.
+/// The form of a query that may be answered in one step, without its values.
 private struct PointReadKey: Sendable, Hashable {
   let pattern: CollectionPattern
   let comparisons: [PointComparison]
   let orders: [SortOrder]
-  /// How many values the result begins at.
+  /// The number of values at which the result begins.
   let startCount: Int
 
-  /// Nil for queries of other forms. As PointForm, but of what was asked instead of what it means.
+  /// Returns nil for queries of other forms. Like PointForm, but of the query as written instead of
+  /// its normal form.
   init?(_ shape: QueryShape, _ collection: CollectionPath) {
     guard shape.end == nil, shape.offset == 0, shape.limit != 0, !shape.isLimitToLast,
       shape.selection == nil, !shape.filters.isEmpty,
@@ -23,7 +24,7 @@ private struct PointReadKey: Sendable, Hashable {
     else { return nil }
     orders = shape.orders
     if let start = shape.start {
-      // With several values in front of them there would be a place in one of many ranges.
+      // With several values before them, the start would be in one of many ranges.
       guard case .values(let values) = start.position, !comparisons.contains(where: \.isList) else {
         return nil
       }
@@ -36,10 +37,10 @@ private struct PointReadKey: Sendable, Hashable {
   }
 }
 
-/// What is known of the queries of one form.
+/// What is known about the queries of one form.
 private final class PointRead: Sendable {
   private let familyKey: [UInt8]
-  /// The family's row; while it is the same, so is everything here.
+  /// The family's row. While it is unchanged, everything here is valid.
   private let familyRow: [UInt8]
   private let plan: PointPlan
   private let pattern: CollectionPattern
@@ -58,7 +59,7 @@ private final class PointRead: Sendable {
     self.symbols = symbols
   }
 
-  /// The result; nil where the long way must be gone.
+  /// The result; nil when the query must take the long way.
   func snapshot(
     of query: Query, _ shape: QueryShape, _ collection: CollectionPath, _ rows: Rows
   ) throws(DatabaseError) -> QuerySnapshot? {
@@ -117,15 +118,15 @@ private final class PointRead: Sendable {
   }
 }
 
-/// What is known of the forms of queries that were asked lately.
+/// What is known about the forms of recent queries.
 final class PointReads: Sendable {
-  /// Forms kept. With more, all are forgotten and the next ones kept.
+  /// The most forms that are kept. With more, all are dropped and the next ones kept.
   private static let limit = 256
 
   private let reads = Guarded<[PointReadKey: PointRead]>([:])
 
-  /// The result of the query, in one go where that is possible, else as the executor finds it, or
-  /// the scan that it would be found by.
+  /// The result of the query: in one step if possible, otherwise as the executor finds it, or the
+  /// scan by which it would be found.
   func snapshot(
     of query: Query, _ shape: QueryShape, _ rows: Rows
   ) throws(DatabaseError) -> ReadAnswer<QuerySnapshot> {
@@ -146,13 +147,13 @@ final class PointReads: Sendable {
     return .found(result)
   }
 
-  /// The plan of a form; nil when there is none to be kept. That of one with a place to begin at is
-  /// the same as without, when it can begin there: between the two is only where the range begins.
+  /// The plan of a form; nil when none can be kept. With a start, the plan is the same as without
+  /// when the result can begin there: only the beginning of the range differs.
   private func pointPlan(
     _ key: PointReadKey, _ executor: Executor
   ) throws(DatabaseError) -> PointPlan? {
     guard key.startCount > 0 else {
-      // What is not in order is put into that of ids.
+      // Results that are not in order are sorted by ids.
       return try executor.pointPlan().flatMap { $0.isInOrder || key.orders.isEmpty ? $0 : nil }
     }
     var shape = executor.shape
@@ -179,7 +180,7 @@ final class PointReads: Sendable {
 }
 
 extension QueryShape {
-  /// The values that the result begins at; nil where it does not begin at values.
+  /// The values at which the result begins; nil when it does not begin at values.
   fileprivate var startValues: (values: [Value], isIncluded: Bool)? {
     guard let start, case .values(let values) = start.position else { return nil }
     return (values, start.isIncluded)
@@ -187,15 +188,15 @@ extension QueryShape {
 }
 
 extension Executor {
-  /// What is kept of the plan of its only part, when the family's row in the catalog says all that
-  /// it depends on.
+  /// The cached form of the plan of its only part, when the plan depends on nothing but the
+  /// family's row in the catalog.
   fileprivate func pointPlan() throws(DatabaseError) -> PointPlan? {
     guard rows.catalog === database.catalog, parts.count == 1, parts[0].plan.isExact,
       let known = database.plans.pointPlan(for: query, parts[0].naming),
       let family = try rows.catalog.family(parts[0].naming.pattern.root, in: rows),
       family.row.generation == known.generation,
       let entry = family.collections[parts[0].naming.pattern],
-      // What the app says of schemas is not in the row.
+      // The app's schema declarations are not in the row.
       entry.schema.epochs.isEmpty
     else { return nil }
     return known.plan

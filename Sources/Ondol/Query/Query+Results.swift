@@ -1,22 +1,23 @@
-// In which order a result comes, which part of it, and which fields. Of several calls that set the
-// same thing the last one counts; orders add up.
+// The order of a result, the part of it that is returned, and its fields. Of several calls that set
+// the same thing, the last one counts. Orders accumulate.
 
 extension QuerySource {
-  /// Sorts by a field, behind the orders already asked for. Values of different types are sorted by
-  /// type first: null, booleans, numbers, timestamps, texts, bytes, references, places, arrays,
-  /// vectors, maps, blobs. Ties are broken by the document's id, in the direction of the last
+  /// Sorts by a field, after the orders already added. Values of different types are sorted by type
+  /// first: null, booleans, numbers, timestamps, texts, bytes, references, geographical points,
+  /// arrays, vectors, maps, blobs. The document's id breaks ties, in the direction of the last
   /// order.
   ///
   /// As in Firestore, documents without the field are left out, unless `missing` says where they
-  /// stand. An order may be added after a place in the result was set, which Firestore refuses.
+  /// come. An order may be added after a start or an end was set, which Firestore refuses.
   ///
   /// - Parameters:
-  ///   - field: a field, a path into maps, or `FieldPath.documentID()`. One that is asked for twice
-  ///     counts once. `"-price"`, as an index would have it, makes the call throw
-  ///     `.invalidArgument` that uses the query: here the direction is told by `descending`.
+  ///   - field: a field, a path into maps, or `FieldPath.documentID()`. A repeated field counts
+  ///     once. With `"-price"`, the form used for indexes, the call that uses the query throws
+  ///     `.invalidArgument`: here `descending` sets the direction.
   ///   - descending: whether the greatest value comes first.
-  ///   - missing: where documents without the field stand.
-  /// - Complexity: none where an index serves the order; otherwise all documents that match are
+  ///   - missing: where documents without the field come.
+  /// - Complexity: none when an index serves the order; otherwise all matching documents are looked
+  ///   at, and O(m log m) comparisons sort the m that match.
   ///   looked at, and O(m log m) comparisons sort the m that do.
   public func order(
     by field: FieldPath, descending: Bool = false, missing: MissingPlacement = .excluded
@@ -28,15 +29,15 @@ extension QuerySource {
     }
   }
 
-  /// At most `count` documents, the first of the order.
+  /// At most `count` documents, the first in the order.
   ///
-  /// - Parameter count: 0 or more. Firestore refuses 0, which gives nothing here; a negative number
-  ///   makes the call throw `.invalidArgument` that uses the query. The last call of `limit`
-  ///   counts.
+  /// - Parameter count: 0 or more. With 0 the result is empty, while Firestore refuses 0. With a
+  ///   negative number, the call that uses the query throws `.invalidArgument`. The last call of
+  ///   `limit` counts.
   public func limit(to count: Int) -> Query { limited(to: count, last: false) }
 
-  /// At most `count` documents, the last of the order, in the order asked for. Unlike in Firestore
-  /// no order need be named: then it is that of the ids.
+  /// At most `count` documents, the last in the order, in the requested order. Unlike in Firestore,
+  /// the query need not name an order: without one, it is the order of the ids.
   ///
   /// - Parameter count: 0 or more; see `limit(to:)`.
   public func limit(toLast count: Int) -> Query { limited(to: count, last: true) }
@@ -53,11 +54,11 @@ extension QuerySource {
 
   /// Leaves out the first `count` documents; with `limit(toLast:)`, the last ones.
   ///
-  /// They are passed over one by one. To page through a long result, begin each page behind the
-  /// one before with `start(after:)`.
+  /// The query skips them one by one. To page through a long result, begin each page after the
+  /// previous one with `start(after:)`.
   ///
-  /// - Parameter count: 0 or more; a negative number makes the call throw `.invalidArgument` that
-  ///   uses the query.
+  /// - Parameter count: 0 or more. With a negative number, the call that uses the query throws
+  ///   `.invalidArgument`.
   /// - Complexity: O(count).
   public func offset(_ count: Int) -> Query {
     query.changed { (shape) throws(DatabaseError) in
@@ -68,12 +69,12 @@ extension QuerySource {
     }
   }
 
-  /// Documents with these fields only; what is inside maps is named by paths. Without any field
-  /// only ids come back: nothing but an index need be read then, and `version` is `.missing` and
-  /// the times are nil. Firestore's clients lack this.
+  /// Documents with these fields only; paths name fields inside maps. Without any field, only ids
+  /// are returned: then an index alone may answer the query, `version` is `.missing` and the times
+  /// are nil. Firestore's clients lack this.
   ///
-  /// - Parameter fields: fields or paths into maps. One that a document lacks is missing from what
-  ///   comes back. `FieldPath.documentID()` may stand among them and adds nothing.
+  /// - Parameter fields: fields or paths into maps. A field that a document lacks is missing from
+  ///   its result. `FieldPath.documentID()` is allowed among them and adds nothing.
   public func select(_ fields: [FieldPath]) -> Query {
     query.changed { (shape) throws(DatabaseError) in
       var selection: [FieldNames] = []
@@ -98,13 +99,13 @@ extension QuerySource {
   /// Begins with documents at these values.
   ///
   /// - Parameter values: at least one, and at most one for each `order(by:)`, in the same order;
-  ///   nil stands for null. For an order by `FieldPath.documentID()` an id, in a collection group a
-  ///   path. Otherwise the call throws `.invalidArgument` that uses the query.
+  ///   nil means null. For an order by `FieldPath.documentID()` an id, in a collection group a
+  ///   path. With other values, the call that uses the query throws `.invalidArgument`.
   public func start(at values: [(any FieldContent)?]) -> Query {
     started(isIncluded: true) { () throws(DatabaseError) in try values.position() }
   }
 
-  /// Begins behind documents at these values; see `start(at:)`.
+  /// Begins after documents at these values; see `start(at:)`.
   ///
   /// - Parameter values: one for each of the first orders.
   public func start(after values: [(any FieldContent)?]) -> Query {
@@ -118,61 +119,61 @@ extension QuerySource {
     ended(isIncluded: true) { () throws(DatabaseError) in try values.position() }
   }
 
-  /// Ends in front of documents at these values; see `start(at:)`.
+  /// Ends before documents at these values; see `start(at:)`.
   ///
   /// - Parameter values: one for each of the first orders.
   public func end(before values: [(any FieldContent)?]) -> Query {
     ended(isIncluded: false) { () throws(DatabaseError) in try values.position() }
   }
 
-  /// Begins with where `document` stands in the order, its id included, so the place is one
-  /// document exactly. The document need not be stored any more: what counts are the fields it was
-  /// read with.
+  /// Begins with the position of `document` in the order. The position includes the document's id,
+  /// so it is exactly one document's. The document need not be stored any more: the position is
+  /// that of the fields it was read with.
   ///
-  /// - Parameter document: one that exists, of the collection asked, with every field the result is
-  ///   ordered by. Otherwise the call throws `.invalidArgument` that uses the query.
+  /// - Parameter document: one that exists, of the queried collection, with every field the result
+  ///   is ordered by. With another one, the call that uses the query throws `.invalidArgument`.
   public func start(atDocument document: DocumentSnapshot) -> Query {
     started(isIncluded: true) { () throws(DatabaseError) in try document.position() }
   }
 
-  /// Begins behind where `document` stands in the order.
+  /// Begins after the position of `document` in the order.
   ///
   /// - Parameter document: see `start(atDocument:)`.
   public func start(afterDocument document: DocumentSnapshot) -> Query {
     started(isIncluded: false) { () throws(DatabaseError) in try document.position() }
   }
 
-  /// Ends with where `document` stands in the order.
+  /// Ends with the position of `document` in the order.
   ///
   /// - Parameter document: see `start(atDocument:)`.
   public func end(atDocument document: DocumentSnapshot) -> Query {
     ended(isIncluded: true) { () throws(DatabaseError) in try document.position() }
   }
 
-  /// Ends in front of where `document` stands in the order.
+  /// Ends before the position of `document` in the order.
   ///
   /// - Parameter document: see `start(atDocument:)`.
   public func end(beforeDocument document: DocumentSnapshot) -> Query {
     ended(isIncluded: false) { () throws(DatabaseError) in try document.position() }
   }
 
-  /// Begins at a place that was kept, even when the document it was taken from is gone.
+  /// Begins at a saved cursor, even when the document it was taken from has been deleted.
   ///
-  /// - Parameter cursor: a place in a result of the same order, or the call throws
-  ///   `.invalidArgument` that uses the query. Nil begins at the beginning.
+  /// - Parameter cursor: a position in a result of the same order. With another order, the call
+  ///   that uses the query throws `.invalidArgument`. Nil begins at the beginning.
   public func start(at cursor: QueryCursor?) -> Query { started(isIncluded: true, cursor) }
 
-  /// Begins behind a place that was kept: how pages follow each other.
+  /// Begins after a saved cursor, to read the next page.
   ///
   /// - Parameter cursor: see `start(at:)`. Nil begins at the beginning.
   public func start(after cursor: QueryCursor?) -> Query { started(isIncluded: false, cursor) }
 
-  /// Ends at a place that was kept.
+  /// Ends at a saved cursor.
   ///
   /// - Parameter cursor: see `start(at:)`. Nil ends at the end.
   public func end(at cursor: QueryCursor?) -> Query { ended(isIncluded: true, cursor) }
 
-  /// Ends in front of a place that was kept.
+  /// Ends before a saved cursor.
   ///
   /// - Parameter cursor: see `start(at:)`. Nil ends at the end.
   public func end(before cursor: QueryCursor?) -> Query { ended(isIncluded: false, cursor) }
@@ -248,7 +249,7 @@ extension DocumentSnapshot {
 }
 
 extension QueryShape {
-  /// Throws for a field as an index would have it, whose direction is told otherwise here.
+  /// Throws for a field in the form used for indexes, because a parameter sets its direction here.
   func refuseMinus(in field: FieldPath) throws(DatabaseError) {
     guard let name = field.nameBehindMinus else { return }
     throw DatabaseError(

@@ -1,12 +1,12 @@
-// The public query: a value that grows by chaining and touches nothing until it is asked for
-// documents. A builder cannot throw, so what is wrong with a path, an operand or a limit is kept
-// and thrown by the call that uses the query. Conditions are in Query+Conditions, places and parts
-// of a result in Query+Results.
+// The public query: a value that grows by chaining and reads nothing until the app asks for
+// documents. A builder cannot throw, so the query keeps the error of a wrong path, operand or
+// limit, and the call that uses the query throws it. Conditions are in Query+Conditions, starts,
+// ends and limits in Query+Results.
 
-/// A collection, or conditions on one: whatever documents can be asked from.
+/// A collection, or conditions on one: anything that documents can be read from.
 ///
-/// Conditions are combined with "and". A document that lacks a field a condition or an order names
-/// is not in the result.
+/// Conditions are combined with "and". A document that lacks a field named in a condition or an
+/// order is not in the result.
 public protocol QuerySource: Sendable {
   /// The query so far.
   var query: Query { get }
@@ -19,17 +19,17 @@ public protocol QuerySource: Sendable {
 /// for document in try await cheap.getDocuments().documents { print(document.documentID) }
 /// ```
 ///
-/// A value: every method gives a new one, and nothing is read before a call that asks for the
-/// result. A builder does not throw; what is wrong with a path, an operand or a limit is thrown by
-/// the call that uses the query, as `.invalidArgument`. Queries are equal when they ask the same of
-/// the same database in the same words: conditions in another order are another query. Equal ones
-/// are kept up to date once for all who listen to them.
+/// A query is a value: every method returns a new one, and nothing is read before a call that asks
+/// for the result. A builder does not throw. When a path, an operand or a limit is wrong, the call
+/// that uses the query throws `.invalidArgument`. Queries are equal when they ask the same of the
+/// same database with the same calls: conditions in another order are another query. The database
+/// maintains one result for all listeners of equal queries.
 ///
 /// The operators are Firestore's, without its limits on lists and combinations. No query needs an
-/// index: one without is answered by a scan, and `explain(analyze:)` names the index that would
+/// index: a scan answers a query without one, and `explain(analyze:)` names the index that would
 /// serve it.
 public struct Query: Sendable, Hashable, QuerySource {
-  /// The database asked.
+  /// The queried database.
   public let database: Database
   var shape: Result<QueryShape, DatabaseError>
 
@@ -41,7 +41,7 @@ public struct Query: Sendable, Hashable, QuerySource {
   /// The query itself, so that a function may take any source.
   public var query: Query { self }
 
-  /// The same query with a change; an earlier problem stays the problem.
+  /// The same query with a change. A query with an error keeps that error.
   func changed(
     _ change: (inout QueryShape) throws(DatabaseError) -> Void
   ) -> Query {
@@ -52,7 +52,7 @@ public struct Query: Sendable, Hashable, QuerySource {
 }
 
 extension Query: CustomStringConvertible {
-  /// The query as one would say it, or what is wrong with it: for logs and for people.
+  /// The query in readable form, or its error: for logs and for people.
   public var description: String {
     switch shape {
     case .success(let shape): "\(shape)"

@@ -1,6 +1,6 @@
-// A place in a query's result that can be kept: the values a document was ordered by, its name
-// among them, so that it says where to go on even when the document is gone. Keyset pages are made
-// of it, and it survives a restart as one text.
+// A position in a query's result that can be saved: the values that a document was ordered by,
+// including its name. It shows where to continue even when the document has been deleted. Keyset
+// pages use it, and it survives a restart as one text.
 //
 //   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), a bit a key that is
 //   there
@@ -11,9 +11,9 @@
 
 internal import OndolEngine
 
-/// A place in the order of a query's result. Keep it as you like: it is one short text, safe in a
-/// URL and in a file's name, and says what the document was ordered by. It stays good when that
-/// document is gone. Firestore has only values and snapshots for this.
+/// A position in the order of a query's result. Save it anywhere: it is one short text, safe in a
+/// URL and in a file name, that contains what the document was ordered by. It stays valid when that
+/// document is deleted. Firestore has only values and snapshots for this.
 ///
 /// ```swift
 /// let page = try await items.order(by: "price").limit(to: 20).getDocuments()
@@ -21,11 +21,11 @@ internal import OndolEngine
 /// let kept = page.cursor?.description
 /// ```
 ///
-/// The text is neither secret nor signed: who has it can read the values in it.
+/// The text is neither secret nor signed: anyone who has it can read the values in it.
 public struct QueryCursor: Sendable, Hashable {
-  /// Tells the query's complete order from others.
+  /// Identifies the query's complete order.
   private let digest: UInt64
-  /// What the document was ordered by; nil where it lacked the field.
+  /// The document's sort keys; nil for a field that it lacked.
   let keys: [Value?]
 
   init(orders: [SortOrder], keys: [Value?]) {
@@ -33,12 +33,12 @@ public struct QueryCursor: Sendable, Hashable {
     self.keys = keys
   }
 
-  /// Whether it is a place in this order.
+  /// Whether it is a position in this order.
   func isOf(_ orders: [SortOrder]) -> Bool {
     digest == Self.digest(of: orders) && keys.count == orders.count
   }
 
-  /// FNV-1a of the orders as texts, which must stay what they are.
+  /// FNV-1a of the orders as texts, whose form must never change.
   private static func digest(of orders: [SortOrder]) -> UInt64 {
     var digest: UInt64 = 0xcbf2_9ce4_8422_2325
     for order in orders {
@@ -49,17 +49,17 @@ public struct QueryCursor: Sendable, Hashable {
 }
 
 extension Query {
-  /// The place of `document` in this query's order.
+  /// The position of `document` in this query's order.
   ///
-  /// - Parameter document: read by any query that leaves no field of the order out, or by its id.
-  ///   For the last document of a result, `QuerySnapshot.cursor` knows it in any case.
-  /// - Throws: `.invalidArgument` naming the field when the document lacks one that the result is
-  ///   ordered by, and when the query or the reference is wrong.
+  /// - Parameter document: read by its id, or by any query that keeps all fields of the order. For
+  ///   the last document of a result, `QuerySnapshot.cursor` always works.
+  /// - Throws: `.invalidArgument`, naming the field, when the document lacks one that the result is
+  ///   ordered by; `.invalidArgument` also when the query or the reference is wrong.
   public func cursor(at document: DocumentSnapshot) throws(DatabaseError) -> QueryCursor {
     QueryCursor(orders: try shape.get().completeOrders, keys: try keys(at: document))
   }
 
-  /// What the document is sorted by.
+  /// The document's sort keys.
   func keys(at document: DocumentSnapshot) throws(DatabaseError) -> [Value?] {
     let (shape, path) = (try shape.get(), try document.reference.place.get())
     let keys = shape.completeOrders.keys(of: document.contents, name: shape.name(of: path))
@@ -74,10 +74,10 @@ extension Query {
 // MARK: - As a text
 
 extension QueryCursor: LosslessStringConvertible {
-  /// The text: letters, digits, `-` and `_`, some thirty of them and what the values take.
+  /// The text: letters, digits, `-` and `_`, about thirty of them plus the encoded values.
   public var description: String { Base64.text(of: bytes) }
 
-  /// Reads the text; nil when it is none that was written here.
+  /// Reads the text; nil when it is not a cursor's text.
   public init?(_ text: String) {
     guard let bytes = Base64.bytes(of: text),
       let cursor = try? QueryCursor(bytes: bytes)
@@ -94,8 +94,8 @@ extension QueryCursor: LosslessStringConvertible {
       bytes[Self.headerLength + index / 8] |= 1 << UInt8(index % 8)
     }
     var symbols = Self.noSymbols
-    // Cannot fail: the keys were read from documents, and so are no longer or deeper than those but
-    // for the array around them.
+    // Cannot fail: the keys were read from documents, so they are no longer or deeper than those,
+    // apart from the array around them.
     let encoded = try? ValueEncoder.document(
       ["k": .array(keys.compactMap(\.self))], createTime: nil, symbols: &symbols, around: 1)
     return bytes + (encoded?.bytes.dropFirst(ValueCoding.envelopeLength) ?? [])
@@ -119,21 +119,21 @@ extension QueryCursor: LosslessStringConvertible {
       guard let value = values.popFirst() else { throw problem }
       return value
     }
-    // One place has one text.
+    // Each position has exactly one text.
     guard values.isEmpty, self.bytes == bytes else { throw problem }
   }
 
   private static let version: UInt8 = 1
   private static let headerLength = 11
 
-  /// A text has no table of names beside it: names stand in it.
+  /// A text has no separate table of names: the names are in it.
   private static var noSymbols: SymbolTable { SymbolTable(limit: 0) }
 }
 
 extension QueryCursor: Codable {
   /// Reads the text.
   ///
-  /// - Throws: `DatabaseError` with `.invalidArgument` when it is none that was written here.
+  /// - Throws: `DatabaseError` with `.invalidArgument` when it is not a cursor's text.
   public init(from decoder: any Decoder) throws {
     let text = try decoder.singleValueContainer().decode(String.self)
     guard let cursor = QueryCursor(text) else {
@@ -173,7 +173,7 @@ private enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Nil when the text has other characters, or ends with bits that no text of bytes has.
+  /// Returns nil when the text has other characters, or ends with bits that no encoding produces.
   static func bytes(of text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
     var (bits, count) = (0, 0)

@@ -1,24 +1,24 @@
-// What queries tell beside their results: how many rows a value of an index has, which the planner
-// asks when it has a choice, which index they would have needed, which indexes look as if they
-// served and do not, and which fields nobody has.
+// What queries learn while they run: how many rows a value of an index has, which helps the planner
+// choose, which index they would have needed, which indexes look useful and are not, and which
+// fields no document has.
 
 internal import Logging
 internal import OndolEngine
 
-/// What the queries of a database have told so far.
+/// What the queries of a database have learned so far.
 final class QueryFeedback: Sendable {
   /// How many queries used each index.
   let uses = Guarded<[Keyspace: Int]>([:])
-  /// What they found out about the indexes they used.
+  /// What they learned about the indexes they used.
   let statistics = Guarded(IndexStatistics())
-  /// Indexes that are being made because they were slow.
+  /// Indexes under construction that slow queries have asked for.
   fileprivate let indexesUnderway = Guarded<Set<ExactText>>([])
-  /// What the log was warned of.
+  /// Warnings that the log has already received.
   fileprivate let warnings = Guarded<Set<ExactText>>([])
 }
 
 extension Database {
-  /// Notes how many rows an index had for what was asked of it. The walk must have come to its end.
+  /// Records how many rows an index had for the query. The walk must have come to its end.
   func note(_ walk: CandidateWalk) {
     guard let scan = walk.wholeScan else { return }
     feedback.statistics.withLock {
@@ -26,7 +26,7 @@ extension Database {
     }
   }
 
-  /// Notes that a query used the indexes that were walked.
+  /// Records that a query used the indexes that were walked.
   func noteUse(of walk: CandidateWalk) {
     let keyspaces = walk.indexKeyspaces
     guard !keyspaces.isEmpty else { return }
@@ -35,13 +35,13 @@ extension Database {
     }
   }
 
-  /// Documents a query must have looked at before an index is made for it.
+  /// Documents that a query must have looked at before an index is made for it.
   private static let noticedDocuments = 100
   /// How many it must have looked at for each one it returned.
   private static let noticedShare = 4
 
-  /// Creates the index a query would have needed, in the background, when the database is to do so
-  /// and the query has looked at many documents for the few it returned.
+  /// Creates the index that a query would have needed, in the background, if the database is
+  /// configured to do so and the query has looked at many documents for the few it returned.
   func suggestIndex(after executor: borrowing Executor, returned: Int) {
     guard options.automaticIndexes,
       executor.counts.documentsExamined >= Self.noticedDocuments,
@@ -71,8 +71,8 @@ extension Database {
 // MARK: - Indexes that do not serve
 
 extension Executor {
-  /// Names of indexes that begin with a field of whose elements the query asks, and that hold the
-  /// field's whole arrays. Only of a query that no index serves.
+  /// Names of indexes that hold a field's whole arrays while the query asks for its elements. Only
+  /// for a query that no index serves.
   var wholeArrayIndexes: [String] {
     var names: [String] = []
     for part in parts where part.plan.suggestion != nil {
@@ -98,8 +98,7 @@ extension FilterTree {
 }
 
 extension Database {
-  /// Says in the log, once for each, that an index holds whole arrays where a query asks for
-  /// elements.
+  /// Logs, once for each, that an index holds whole arrays while a query asks for elements.
   func warnOnce(ofWholeArraysIn index: String, of source: QueryShape.Source) {
     warnOnce(
       "a query of '\(source)' asks for elements of an array, and the index '\(index)' holds whole"
@@ -107,7 +106,7 @@ extension Database {
   }
 }
 
-// MARK: - Fields that nobody has
+// MARK: - Fields that no document has
 
 extension [QueryPart] {
   /// Whether no document has had a field with the name so far and no index has it. False while
@@ -119,7 +118,7 @@ extension QueryPart {
   /// Whether no document of the pattern and no index has a field with the name.
   fileprivate func lacks(_ name: String) -> Bool {
     let symbols = matcher.symbols
-    // Behind a full table names are not known.
+    // Once the table is full, it no longer records new names.
     guard symbols.count > 0, symbols.count < SymbolTable.maximumCount, symbols.symbol(name) == nil
     else { return false }
     return !indexes.contains { index in
@@ -129,12 +128,12 @@ extension QueryPart {
 }
 
 extension [String] {
-  /// Whether one of the texts has these very bytes.
+  /// Whether one of the texts has exactly these bytes.
   func contains(exactly text: String) -> Bool { contains { isSame($0, text) } }
 }
 
 extension Database {
-  /// Says in the log, once for each, that a query names a field that nobody has.
+  /// Logs, once for each, that a query names a field that no document has.
   func warnOnce(ofUnknownField name: String, in source: QueryShape.Source) {
     warnOnce(
       "a query of '\(source)' names the field '\(name)', which no document and no index there has")

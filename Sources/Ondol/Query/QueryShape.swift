@@ -1,13 +1,13 @@
-// What a query asks, as a plain value without a database: built by Query, brought into its normal
-// form by NormalQuery, which is what the planner, the executor and the matcher work on.
+// What a query asks, as a plain value without a database. Query builds it, and NormalQuery brings
+// it into the normal form that the planner, the executor and the matcher work on.
 
-/// Where documents without a field stand when a query is ordered by it.
+/// Where documents without a field come when a query is ordered by it.
 public enum MissingPlacement: Sendable, Hashable {
   /// Not in the result, as in Firestore.
   case excluded
-  /// In front of all that have it, whatever the direction; Firestore cannot.
+  /// Before all documents that have it, whatever the direction. Firestore has no equivalent.
   case first
-  /// Behind all that have it, whatever the direction; Firestore cannot.
+  /// After all documents that have it, whatever the direction. Firestore has no equivalent.
   case last
 
   var opposite: MissingPlacement {
@@ -19,13 +19,13 @@ public enum MissingPlacement: Sendable, Hashable {
   }
 }
 
-/// A field results are sorted by.
+/// A field by which results are sorted.
 struct SortOrder: Sendable, Hashable {
   var field: QueryField
   var descending = false
   var missing = MissingPlacement.excluded
 
-  /// The same order read from its end.
+  /// The same order, reversed.
   var reversed: SortOrder {
     SortOrder(field: field, descending: !descending, missing: missing.opposite)
   }
@@ -48,14 +48,14 @@ struct CursorPlace: Sendable, Hashable {
   enum Position: Sendable, Hashable {
     /// Values for the first of the orders.
     case values([Value])
-    /// Where a document stands, or would stand.
+    /// The position of a document, whether it is stored or not.
     case document(path: DocumentPath, fields: Value)
-    /// A place taken from a result.
+    /// A cursor taken from a result.
     case saved(QueryCursor)
   }
 
   var position: Position
-  /// Whether documents at the place itself are in the result.
+  /// Whether documents at the position itself are in the result.
   var isIncluded: Bool
 }
 
@@ -69,18 +69,18 @@ struct QueryShape: Sendable, Hashable {
   }
 
   var source: Source
-  /// All of them are to be met.
+  /// All of them must be met.
   var filters: [FilterTree] = []
-  /// As asked for; see `completeOrders`.
+  /// The requested orders; see `completeOrders`.
   var orders: [SortOrder] = []
   var start: CursorPlace?
   var end: CursorPlace?
   var limit: Int?
   /// Whether the limit keeps the last documents instead of the first.
   var isLimitToLast = false
-  /// Documents left out in front of the first.
+  /// Documents left out before the first.
   var offset = 0
-  /// The fields results have, or all.
+  /// The fields that results have; nil for all.
   var selection: FieldSelection?
 
   init(source: Source) {
@@ -91,17 +91,17 @@ struct QueryShape: Sendable, Hashable {
     self.init(source: .collection(collection))
   }
 
-  /// The orders asked for, then the fields with inequalities that they leave out, by name, then the
-  /// document's id, so that the order is total. What is appended has the direction of the last
-  /// asked for.
+  /// The requested orders, then the fields of inequalities that are not among them, by name, then
+  /// the document's id, so that the order is total. Appended orders have the direction of the last
+  /// requested one.
   var completeOrders: [SortOrder] { everyOrder.upToName }
 
-  /// The fields a document must have to be in the result: all it is ordered by, even behind an id,
-  /// unless the query says where documents without them stand.
+  /// The fields that a document must have to be in the result: all fields of the orders, even after
+  /// an id, unless the query says where documents without them come.
   var requiredFields: [QueryField] { everyOrder.requiredFields }
 
-  /// The complete orders with what stands behind the id: it orders nothing, but a place may name
-  /// it.
+  /// The complete orders, including those after the id. They do not change the order, but a start
+  /// or an end may name them.
   var everyOrder: [SortOrder] {
     var complete: [SortOrder] = []
     for order in orders { complete.complete(with: order) }
@@ -120,8 +120,8 @@ struct QueryShape: Sendable, Hashable {
     return complete
   }
 
-  /// Whether a document meets the condition and has every field the result is ordered by. Where the
-  /// result begins and ends is left aside, and so is the limit.
+  /// Whether a document meets the condition and has every field of the orders. This ignores the
+  /// start and the end of the result and the limit.
   func matches(_ fields: [String: Value], name: Value) -> Bool {
     filters.allSatisfy { $0.matches(fields, name: name) }
       && requiredFields.allSatisfy { $0.value(in: fields, name: name) != nil }
@@ -137,7 +137,8 @@ struct QueryShape: Sendable, Hashable {
         fields: selection.of { (names, _) in contents.value(at: names) }))
   }
 
-  /// What this query calls the document at `path`: its id in a collection, its path in a group.
+  /// The name by which this query identifies the document at `path`: its id in a collection, its
+  /// path in a group.
   func name(of path: DocumentPath) -> Value {
     switch source {
     case .collection: .string(path.documentID)
@@ -145,7 +146,7 @@ struct QueryShape: Sendable, Hashable {
     }
   }
 
-  /// Whether the document at `path` is in what is asked.
+  /// Whether the document at `path` belongs to the queried collection or group.
   func contains(_ path: DocumentPath) -> Bool {
     switch source {
     case .collection(let collection): path.collection == collection
@@ -158,19 +159,19 @@ struct QueryShape: Sendable, Hashable {
 struct FieldSelection: Sendable, Hashable {
   let fields: [FieldNames]
 
-  /// Whether only ids are asked for.
+  /// Whether only ids are requested.
   var isEmpty: Bool { fields.isEmpty }
 
-  /// What a document has in these fields.
+  /// A document's values in these fields.
   ///
-  /// - Parameter value: finds one of them, which it gets with its place among the fields.
+  /// - Parameter value: finds one of the fields, given with its place among them.
   func of<Failure>(
     _ value: (FieldNames, Int) throws(Failure) -> Value?
   ) throws(Failure) -> [String: Value] {
     var found: [String: Value] = [:]
     for (place, names) in fields.enumerated() {
       guard let value = try value(names, place) else { continue }
-      // Cannot fail: the document has them all, so no two are spellings of one name.
+      // Cannot fail: the document has all of them, so no two are spellings of one name.
       try? assign(value, at: names[...], in: &found)
     }
     return found
@@ -186,7 +187,7 @@ struct FieldSelection: Sendable, Hashable {
 }
 
 extension [SortOrder] {
-  /// Without what stands behind the document's id: nothing is left to be ordered there.
+  /// The orders up to the document's id: nothing after it affects the order.
   var upToName: [SortOrder] {
     guard let index = firstIndex(where: { $0.field == .documentID }), index + 1 < count else {
       return self
@@ -201,8 +202,8 @@ extension [SortOrder] {
     return fields
   }
 
-  /// Adds an order unless it says nothing more, and behind a comparison of texts the texts
-  /// themselves: where keys are equal, bytes decide.
+  /// Adds an order unless it has no effect. A comparison of texts is followed by the texts
+  /// themselves: among equal keys, bytes decide.
   mutating func complete(with order: SortOrder) {
     // Equal texts have equal keys.
     guard !orders(by: order.field), !orders(by: order.field.plain) else { return }
@@ -216,17 +217,17 @@ extension [SortOrder] {
   /// Whether one of the orders is by the field.
   func orders(by field: QueryField) -> Bool { contains { $0.field == field } }
 
-  /// What a document is sorted by; nil where it lacks the field.
+  /// A document's sort keys; nil for a field that it lacks.
   func keys(of fields: [String: Value], name: Value) -> [Value?] {
     map { $0.field.value(in: fields, name: name) }
   }
 
-  /// The first field of the orders that the keys have nothing for and that must be there.
+  /// The first required field of the orders that the keys have no value for.
   func lacking(in keys: [Value?]) -> QueryField? {
     zip(keys, self).first { key, order in key == nil && order.missing == .excluded }?.1.field
   }
 
-  /// How documents with these keys are ordered, as far as the shorter goes.
+  /// The order of documents with these keys, as far as the shorter list goes.
   func compare(_ left: [Value?], _ right: [Value?]) -> Int {
     for index in 0..<Swift.min(count, left.count, right.count) {
       let order = self[index].compare(left[index], right[index])
@@ -235,7 +236,7 @@ extension [SortOrder] {
     return 0
   }
 
-  /// What a document is sorted by; nil where it lacks the field.
+  /// A document's sort keys; nil for a field that it lacks.
   func keys(of contents: DocumentSnapshot.Contents?, name: Value) -> [Value?] {
     map { order in
       switch order.field {
@@ -247,7 +248,7 @@ extension [SortOrder] {
     }
   }
 
-  /// Whether the document with the keys `left` comes before that with `right`.
+  /// Whether the document with the keys `left` comes before the one with `right`.
   func areInOrder(_ left: [Value?], _ right: [Value?]) -> Bool { compare(left, right) < 0 }
 }
 

@@ -1,9 +1,9 @@
-// A query's documents as Codable values, where one document that does not fit must not hide the
-// others: each is decoded for itself, and what does not fit is reported with its path, its field
-// and what stands there.
+// A query's documents as Codable values. One document that does not fit must not hide the others,
+// so each is decoded separately. A document that does not fit is reported with its path, its field
+// and the value there.
 
 extension DatabaseError {
-  /// Why a document could not be decoded: whatever its type's decoding threw.
+  /// Why a document could not be decoded, from any error that its type's decoding threw.
   init(decoding error: any Error, in document: DocumentReference) {
     if let error = error as? DatabaseError {
       self = error.at(path: document.path)
@@ -26,13 +26,13 @@ extension DatabaseError {
 
 /// A query's documents, decoded one by one.
 public struct DecodedDocuments<Content> {
-  /// For each document, in the query's order, what it holds or why it does not fit.
+  /// For each document, in the query's order, its value or why it does not fit.
   public let results: [Result<Content, DatabaseError>]
 
-  /// What fits, in the query's order.
+  /// The values that fit, in the query's order.
   public var values: [Content] { results.compactMap { try? $0.get() } }
 
-  /// What does not.
+  /// The errors of the documents that do not fit.
   public var failures: [DatabaseError] {
     results.compactMap { if case .failure(let failure) = $0 { failure } else { nil } }
   }
@@ -57,7 +57,7 @@ extension QuerySnapshot {
       })
   }
 
-  /// Every document as a `Decodable` type, or an error for the first that does not fit.
+  /// Every document as a `Decodable` type, or an error for the first one that does not fit.
   ///
   /// - Throws: as `DocumentSnapshot.data(as:decoder:)`.
   public func data<Content: Decodable>(

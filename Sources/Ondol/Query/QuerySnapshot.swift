@@ -1,15 +1,15 @@
-// What a query found. A result that listeners keep up to date is a tree that shares what did not
-// change with those before it; a list is made of it when somebody asks for one.
+// The result of a query. A result that is kept up to date for listeners is a tree that shares its
+// unchanged parts with its predecessors. It is turned into a list when the app asks for one.
 
-/// The documents a query found, all as they were at one moment.
+/// The documents that a query found, all as of one moment.
 public struct QuerySnapshot: Sendable {
   private enum Storage: Sendable {
     case list([DocumentSnapshot], ResultEnd, unreadable: [DocumentReference])
-    /// A live result, and the one that the listener has seen before.
+    /// A live result, and the previous one that the listener has seen.
     case live(LiveResult, before: RankedTree?)
   }
 
-  /// The query that was asked.
+  /// The query.
   public let query: Query
   private let storage: Storage
 
@@ -36,8 +36,8 @@ public struct QuerySnapshot: Sendable {
     }
   }
 
-  /// The place behind the last document, for `start(after:)` of a query with the same order; nil
-  /// only when nothing was found. It does not matter which fields `select` asked for.
+  /// The position of the last document, for `start(after:)` of a query with the same order; nil
+  /// only when nothing was found. It is available whatever fields `select` asked for.
   public var cursor: QueryCursor? {
     guard let orders = try? query.shape.get().completeOrders else { return nil }
     let keys: [Value?]? =
@@ -49,8 +49,8 @@ public struct QuerySnapshot: Sendable {
     return keys.map { QueryCursor(orders: orders, keys: Array($0.prefix(orders.count))) }
   }
 
-  /// Whether the limit leaves nothing out: no document that the query asks for comes behind these,
-  /// or with `limit(toLast:)` in front of them. So this is the last of its pages.
+  /// Whether the limit leaves nothing out: the query has no document after these, or with
+  /// `limit(toLast:)` none before them. So this is the last of its pages.
   public var isLastPage: Bool {
     switch storage {
     case .list(_, let end, _): end.isLast
@@ -58,8 +58,8 @@ public struct QuerySnapshot: Sendable {
     }
   }
 
-  /// Documents met that could not be upgraded to the schema their collection has, in the order of
-  /// their paths: the result does without them, whether they would be in it or not. See
+  /// Documents that could not be upgraded to their collection's schema, in the order of their
+  /// paths. The result omits them, whether they would match or not. See
   /// `CollectionReference.setSchema`.
   public var unreadable: [DocumentReference] {
     switch storage {
@@ -68,11 +68,11 @@ public struct QuerySnapshot: Sendable {
     }
   }
 
-  /// What is different from the snapshot before, for a listener: documents that left, then those
-  /// that came, then those that changed, each in the query's order. In a listener's first snapshot,
-  /// and where nobody listens, every document was added.
+  /// What changed since a listener's previous snapshot: removed documents, then added ones, then
+  /// modified ones, each in the query's order. In a listener's first snapshot, and in a snapshot
+  /// without a listener, every document was added.
   ///
-  /// Taking each document out at its `oldIndex` and putting it in at its `newIndex`, change after
+  /// Removing each document at its `oldIndex` and inserting it at its `newIndex`, change after
   /// change, turns the old list into `documents`.
   ///
   /// - Complexity: O(c log n) for c changes, at each call.
@@ -89,14 +89,14 @@ public struct QuerySnapshot: Sendable {
     }
   }
 
-  /// The commit that a listener's snapshot is as of, to go on from with `snapshots(since:)` or
-  /// `Database.changes(since:)`. Nil where nobody listens, and without `Options.changeRetention`.
+  /// The commit that a listener's snapshot is as of. Use it to continue with `snapshots(since:)` or
+  /// `Database.changes(since:)`. Nil without a listener, and without `Options.changeRetention`.
   public var changeToken: ChangeToken? {
     guard case .live(let result, _) = storage else { return nil }
     return result.plan.database.token(of: result.point)
   }
 
-  /// What is known of it beside the documents, for a listener.
+  /// Information about the snapshot itself, for a listener.
   public var metadata: SnapshotMetadata {
     guard case .live(let result, _) = storage else { return SnapshotMetadata(isStale: false) }
     return SnapshotMetadata(isStale: result.isAway)
@@ -105,7 +105,7 @@ public struct QuerySnapshot: Sendable {
   /// Whether nothing was found.
   public var isEmpty: Bool { count == 0 }
 
-  /// How many documents were found.
+  /// The number of documents found.
   public var count: Int {
     switch storage {
     case .list(let documents, _, _): documents.count
@@ -114,16 +114,16 @@ public struct QuerySnapshot: Sendable {
   }
 }
 
-/// What is known of the end of a result beside its documents.
+/// The end of a result.
 struct ResultEnd: Sendable {
-  /// What the last document is sorted by, where it does not tell itself.
+  /// The last document's sort keys, when the document does not show them itself.
   var keys: [Value?]?
   /// Whether no limit has left out a document.
   var isLast: Bool
 }
 
 extension [DocumentReference] {
-  /// These and others, each once, in the order of their paths.
+  /// These documents and others, each once, in the order of their paths.
   func adding(_ others: some Sequence<DocumentPath>, in database: Database) -> [DocumentReference] {
     let paths = Set(compactMap { try? $0.place.get() }).union(others)
     return paths.sorted().map { DocumentReference(database: database, place: .success($0)) }
@@ -137,7 +137,7 @@ extension QuerySnapshot: Hashable {
       && left.unreadable == right.unreadable
   }
 
-  /// Feeds the query and the number of documents.
+  /// Hashes the query and the number of documents.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(query)
     hasher.combine(count)

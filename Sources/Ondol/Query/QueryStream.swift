@@ -1,24 +1,24 @@
-// A result as a stream. The documents are read in pages, each beginning behind the last document of
-// the one before, all from one snapshot: so memory holds a page and not the result, nothing is kept
-// open between two documents but the snapshot, and the reader may take its time.
+// A result as a stream. The documents are read in pages, each beginning after the last document of
+// the previous one, all from one snapshot. So memory holds a page and not the result, only the
+// snapshot stays open between two documents, and the reader may take its time.
 
 internal import OndolEngine
 
-/// The documents of a query's result one after the other, all as they were when the first was asked
-/// for.
+/// The documents of a query's result one after the other, all as of the moment when the first was
+/// requested.
 ///
-/// Memory holds some hundred documents at a time, or a thousand small ones. When an index serves
-/// the query's order, the first document comes at once; otherwise the places of documents are
-/// sorted first, of 262,144 at a time, and each time all are looked at.
+/// Memory holds a few hundred documents at a time, or a thousand small ones. When an index serves
+/// the query's order, the first document comes at once. Otherwise the stream sorts the positions of
+/// documents first, 262,144 at a time, and each time looks at all documents.
 public struct QueryDocuments: AsyncSequence, Sendable {
-  /// What comes, one by one.
+  /// The elements of the stream.
   public typealias Element = DocumentSnapshot
-  /// What reading throws.
+  /// The errors of reading.
   public typealias Failure = DatabaseError
 
   let query: Query
 
-  /// Begins to read.
+  /// Begins reading.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(QueryPages(query)) }
 
   /// Reads one document after the other.
@@ -29,8 +29,8 @@ public struct QueryDocuments: AsyncSequence, Sendable {
       reading = PagedReading(pages)
     }
 
-    /// Documents met so far that could not be upgraded, in the order of their paths; they are
-    /// passed over. See `QuerySnapshot.unreadable`.
+    /// Documents so far that could not be upgraded, in the order of their paths. The stream skips
+    /// them. See `QuerySnapshot.unreadable`.
     public var unreadable: [DocumentReference] {
       reading.pages.unreadable.sorted { ValueOrder.compare($0.path, $1.path) < 0 }
     }
@@ -47,8 +47,9 @@ public struct QueryDocuments: AsyncSequence, Sendable {
 }
 
 extension QuerySource {
-  /// The documents of the result one after the other, with bounded memory, all as they are when the
-  /// first is asked for. With `limit(toLast:)` the limit's documents are in memory at once.
+  /// The documents of the result one after the other, with bounded memory, all as of the moment
+  /// when the first is requested. With `limit(toLast:)` all documents of the limit are in memory at
+  /// once.
   public var documents: QueryDocuments { QueryDocuments(query: query) }
 }
 
@@ -56,7 +57,7 @@ extension QuerySource {
 struct QueryPages: PageSource {
   private let query: Query
   private var snapshot: Snapshot?
-  /// The moment of the first page.
+  /// The time of the first page.
   private var moment: Int64?
   /// Sorted documents that are not read yet.
   private var ranked: ArraySlice<Ranked> = []
@@ -64,7 +65,7 @@ struct QueryPages: PageSource {
   private var last: [Value?]?
   private var returned = 0
   private var isAtEnd = false
-  /// Documents met so far that could not be upgraded.
+  /// Documents so far that could not be upgraded.
   private(set) var unreadable: Set<DocumentReference> = []
 
   init(_ query: Query) {
@@ -72,22 +73,23 @@ struct QueryPages: PageSource {
   }
 
   /// - Parameters:
-  ///   - snapshot: what is read.
-  ///   - moment: decides which documents are over.
+  ///   - snapshot: the snapshot to read.
+  ///   - moment: decides which documents have expired.
   init(_ query: Query, at snapshot: Snapshot, asOf moment: Int64) {
     self.query = query
     self.snapshot = snapshot
     self.moment = moment
   }
 
-  /// Documents of the next page: more when they are small, so that a page is worth its beginning.
+  /// Documents of the next page: more when they are small, so that starting a page pays off.
   private var pageCount = 256
   private static let pageCounts = 16...1_024
-  /// Bytes of documents below which the next page has more, and above which it has fewer.
+  /// With fewer bytes of documents than this the next page has more documents, and with more bytes
+  /// it has fewer.
   private static let pageBytes = 256 << 10...4 << 20
   private static let sortedCount = 1 << 18
 
-  /// The next documents, none at the end, and what is behind them.
+  /// The source after the next documents, and these documents, none at the end.
   @concurrent
   func next() async throws(DatabaseError) -> (QueryPages, [DocumentSnapshot]) {
     guard !isAtEnd else { return (self, []) }

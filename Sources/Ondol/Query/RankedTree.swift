@@ -1,7 +1,7 @@
-// A result kept in order: what listeners to a query have seen, and what is different since. Used by
-// ResultView.
+// A result kept in order: what listeners to a query have seen, and what has changed since.
+// ResultView uses it.
 
-/// A document in a result, with what it is sorted by.
+/// A document in a result, with its sort keys.
 final class RankedDocument: Sendable {
   let keys: [Value?]
   let document: DocumentSnapshot
@@ -25,7 +25,7 @@ struct RankedOrder: EntryOrder {
 typealias RankedTree = OrderedTree<RankedOrder>
 
 extension OrderedTree where Order == RankedOrder {
-  /// No documents, or those that are in order already.
+  /// A tree without documents, or with those of a sorted list.
   init(_ orders: [SortOrder], sorted entries: [RankedDocument] = []) {
     self.init(RankedOrder(orders: orders), sorted: entries)
   }

@@ -1,5 +1,5 @@
-// The database at one moment, read without waiting on the caller's thread: what a server answers
-// calls from. As DatabaseSnapshot, with the commit's time, and reads that suspend.
+// The database at one moment, read without blocking the calling thread: a server answers calls from
+// it. Like DatabaseSnapshot, with the commit's time and with reads that suspend.
 
 internal import OndolEngine
 
@@ -8,7 +8,7 @@ package struct ReadMoment: Sendable {
   package let database: Database
   private let snapshot: Snapshot
   let point: CommitPoint
-  /// Decides which documents are over, in microseconds since 1970.
+  /// Decides which documents have expired, in microseconds since 1970.
   private let now: Int64
 
   init(_ database: Database) throws(DatabaseError) {
@@ -24,7 +24,7 @@ package struct ReadMoment: Sendable {
     self.now = now
   }
 
-  /// The documents as of an earlier commit; nil where some of them may be gone.
+  /// The documents as of an earlier commit; nil when some of them may be gone.
   ///
   /// - Parameters:
   ///   - version: the commit.
@@ -44,21 +44,21 @@ package struct ReadMoment: Sendable {
   /// The commit's token, whether or not changes are kept.
   package var token: ChangeToken { ChangeToken(identity: database.engine.identity, point: point) }
 
-  /// The same, for who evaluates as of a moment.
+  /// The same moment, for code that evaluates as of a commit.
   var dated: DatedSnapshot { (snapshot, point) }
 
-  /// Its rows, for reads that must not wait.
+  /// Its rows, for reads that must not block.
   var rows: Rows { Rows(snapshot, database.catalog, mayBlock: false, asOf: now) }
 
-  /// Its rows, read here when they are in memory and on a thread for that otherwise.
+  /// Its rows: read here when they are in memory, otherwise on another thread.
   func read<R: Sendable>(
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     try await database.read(snapshot, asOf: now, canBeCancelled: true, body)
   }
 
-  /// The documents at these paths, in this order; a snapshot that does not `exist` where there is
-  /// none.
+  /// The documents at these paths, in this order; a snapshot that does not `exist` for a missing
+  /// one.
   ///
   /// - Throws: as `DocumentReference.getDocument()`.
   /// - Complexity: one lookup each.
@@ -108,11 +108,11 @@ extension ReadMoment {
     try await read { (rows) throws(DatabaseError) in try rows.collectionGroupIDs() }
   }
 
-  /// The ids of the documents of a collection, in their order, also of those that are not there but
-  /// have others below them.
+  /// The ids of the documents of a collection, in their order. Includes the ids of documents that
+  /// do not exist but have others below them.
   ///
   /// - Throws: `.dataLoss` when stored bytes are damaged.
-  /// - Complexity: one lookup for each id and each collection below such documents.
+  /// - Complexity: one lookup for each id and for each collection below such documents.
   package func documentIDs(
     in collection: CollectionPath, after last: String?, atMost count: Int
   ) async throws(DatabaseError) -> [String] {
@@ -129,7 +129,7 @@ extension Database {
   /// - Complexity: O(1).
   package func readMoment() throws(DatabaseError) -> ReadMoment { try ReadMoment(self) }
 
-  /// Returns once those who are told of every commit were told of all that are visible.
+  /// Returns once every visible commit has been announced to the handlers that receive commits.
   package func finishAnnouncing() async {
     await engine.finishAnnouncing(through: engine.newestCommit.sequence)
   }

@@ -1,9 +1,9 @@
-// Gathering what matches. Documents are kept as their keys and what they are sorted by, never many
-// more than the limit, and only those that are in the result are decoded.
+// Collects matches. Documents are kept as their keys and sort keys, never many more than the limit,
+// and only those in the result are decoded.
 
 /// A document in a result.
 struct Ranked: Sendable {
-  /// Which of the executor's sources it is from.
+  /// The executor's source that it comes from.
   var source: Int
   var key: [UInt8]
   /// Empty when the documents came in order.
@@ -15,7 +15,7 @@ struct ResultCollector {
   private let orders: [SortOrder]
   private let limit: Int
   private var documents: [Ranked] = []
-  /// What the last document that can be in the result is sorted by, once there are enough.
+  /// The sort keys of the last document that can be in the result, once there are enough.
   private var worst: [Value?]?
   /// Whether a document was left out because enough others come before it.
   private(set) var hasLeftOut = false
@@ -28,12 +28,12 @@ struct ResultCollector {
   /// Adds a document, unless enough others come before it.
   mutating func add(_ document: @autoclosure () -> Ranked, sortKeys: [Value?]) {
     if let worst, !orders.areInOrder(sortKeys, worst) {
-      // Perhaps the last one once more, found on another way.
+      // Perhaps this is the last document again, found by another way.
       if orders.compare(sortKeys, worst) != 0 { hasLeftOut = true }
       return
     }
     documents.append(document())
-    // Sorting once in a while costs O(log n) a document, and memory for twice the limit.
+    // Sorting from time to time costs O(log n) a document, and memory for twice the limit.
     if limit < .max / 2, documents.count >= 2 * max(limit, 512) { keepBest() }
   }
 
@@ -45,7 +45,7 @@ struct ResultCollector {
 
   private mutating func keepBest() {
     documents.sort { orders.areInOrder($0.sortKeys, $1.sortKeys) }
-    // The name is one of the orders, so what compares equal is the same document, found twice.
+    // The name is one of the orders, so equal keys mean the same document, found twice.
     var kept = 0
     for index in documents.indices {
       if kept > 0, orders.compare(documents[kept - 1].sortKeys, documents[index].sortKeys) == 0 {
@@ -63,7 +63,7 @@ struct ResultCollector {
   }
 }
 
-/// Several ways that each come in order, taken together in order.
+/// Merges several ways that are each in order.
 struct MergedWalk {
   private struct Head {
     var way: Int
@@ -94,7 +94,7 @@ struct MergedWalk {
     for head in heads.dropFirst() where orders.areInOrder(head.document.sortKeys, least.sortKeys) {
       least = head.document
     }
-    // Every way that is at this document goes on.
+    // Advances every way that is at this document.
     var index = 0
     while index < heads.count {
       guard orders.compare(heads[index].document.sortKeys, least.sortKeys) == 0 else {

@@ -1,7 +1,7 @@
-// A query's conditions as steps over encoded rows: what the matcher asks first. They are compiled
-// once for the documents of a collection. A step finds a field by its number, compares what lies
-// there with an operand that lies ready, and says which step comes next. For a document nothing is
-// decoded, allocated or counted by reference, unless a condition needs a whole value.
+// A query's conditions as steps over encoded rows: the matcher's first check. They are compiled
+// once for the documents of a collection. A step finds a field by its number, compares the stored
+// bytes with a prepared operand, and gives the next step. A document needs no decoding, no
+// allocation and no reference counting, unless a condition needs a whole value.
 //
 // The meaning is FieldFilter's; the tests compare the two.
 
@@ -14,31 +14,31 @@ struct RowProgram: Sendable {
     enum Test: UInt8, Sendable {
       /// The document has the field.
       case exists
-      /// The field is no time up to the operand.
+      /// The field is not a time up to the operand.
       case isNotOver
-      /// Comparisons with the operand: a whole number, the bits of a double, microseconds, the
-      /// code of a slot, or where a text is.
+      /// Comparisons with the operand: an integer, the bits of a double, microseconds, the code of
+      /// a slot, or the position of a text.
       case integer, double, timestamp, code, text
-      /// The field begins with the text that is where the operand says.
+      /// The field begins with the text at the operand's position.
       case prefix
       case part
-      /// The field is one of the values in the list whose place the operand is.
+      /// The field is one of the values in the list that the operand numbers.
       case integers, texts
-      /// The condition whose place the operand is, asked of the decoded value or of the document's
+      /// The condition that the operand numbers, checked on the decoded value or on the document's
       /// name.
       case value, name
-      /// The comparison and condition whose place the operand is, asked of the key of a text.
+      /// The comparison and condition that the operand numbers, checked on the key of a text.
       case key
     }
 
     var test: Test
     /// How the field may compare with the operand.
     var orders: ValueOrders = []
-    /// Whether values of other types than the operand's are let through; null never is.
+    /// Whether values of other types than the operand's match; null never does.
     var admitsOthers = false
-    /// Whether the field must be an array, of which one element meets the condition.
+    /// Whether the field must be an array that has an element that meets the condition.
     var isOfElements = false
-    /// The field's number when it is at the top of documents and has one, else -1.
+    /// The field's number when it is at the top of documents and has one, otherwise -1.
     var symbol: Int32 = -1
     /// The place of the field's path.
     var path: Int32 = -1
@@ -48,7 +48,7 @@ struct RowProgram: Sendable {
     var whenNot: Int32 = RowProgram.refusing
   }
 
-  /// In place of a step: the document is in, or out.
+  /// Instead of a next step: the document matches, or does not.
   static let accepting: Int32 = -1
   static let refusing: Int32 = -2
 
@@ -60,23 +60,23 @@ struct RowProgram: Sendable {
   private var paths: [ResolvedPath] = []
   /// Bytes of texts, side by side.
   private var bytes: [UInt8] = []
-  /// Where the texts of each list are, which are sorted.
+  /// The positions of the texts of each list, which is sorted.
   private var textLists: [[Int64]] = []
   private var integerLists: [[Int64]] = []
   private var conditions: [FieldFilter.Condition] = []
   private var keyConditions: [(comparison: TextComparison, condition: FieldFilter.Condition)] = []
-  /// Whether documents are asked for their names.
+  /// Whether a condition needs documents' names.
   private(set) var needsKeys = false
 
-  /// Accepts documents that meet all of `conjuncts`, have the fields `required` and do not end at
-  /// `moment` or before, as `lifetime` says.
+  /// Accepts documents that meet all of `conjuncts`, have the fields `required` and have not
+  /// expired at `moment`, as `lifetime` says.
   init(
     _ conjuncts: [FilterTree], required: [QueryField], _ lifetime: FieldNames?,
     endingAfter moment: Int64, _ naming: DocumentNaming, _ symbols: SymbolTable
   ) {
     self.symbols = symbols
     self.naming = naming
-    // From the last to the first, since a step knows those behind it.
+    // From the last to the first, because a step refers to the ones after it.
     for field in required.reversed() {
       guard field != .documentID else { continue }
       start = add(Step(test: .exists), field.names, start, Self.refusing)
@@ -91,7 +91,7 @@ struct RowProgram: Sendable {
 // MARK: - Compiling
 
 extension RowProgram {
-  /// Adds the steps of `tree`; gives back the first of them.
+  /// Adds the steps of `tree`; returns the first of them.
   private mutating func add(_ tree: FilterTree, whenMet: Int32, whenNot: Int32) -> Int32 {
     switch tree {
     case .field(let filter):
@@ -138,7 +138,7 @@ extension RowProgram {
     return Step(test: test, operand: Int64(conditions.count - 1))
   }
 
-  /// The step for a condition that can be asked without decoding, else nil.
+  /// The step for a condition that needs no decoding; otherwise nil.
   private mutating func step(for condition: FieldFilter.Condition) -> Step? {
     switch condition {
     case .equal(let operand): comparison(operand, .same)
@@ -180,7 +180,7 @@ extension RowProgram {
     return Step(test: test, orders: orders, admitsOthers: admitsOthers, operand: bits)
   }
 
-  /// A comparison by order, which codes do not have.
+  /// An ordering comparison, which codes do not support.
   private mutating func ordering(_ operand: Value, _ orders: ValueOrders) -> Step? {
     let step = comparison(operand, orders)
     return step?.test == .code ? nil : step
@@ -197,7 +197,7 @@ extension RowProgram {
     return Step(test: .texts, orders: .same, operand: Int64(textLists.count - 1))
   }
 
-  /// Keeps a text; gives back where it is: its first byte, above 32 bits of length.
+  /// Stores a text; returns its position: its first byte, above 32 bits of length.
   private mutating func place(of text: String) -> Int64 {
     let start = bytes.count
     bytes.append(contentsOf: text.utf8)
@@ -208,7 +208,7 @@ extension RowProgram {
 // MARK: - Running
 
 extension RowProgram {
-  /// Whether the document, whose row is `view`, is in. `key` may be empty unless `needsKeys`.
+  /// Whether the document of `view` matches. `key` may be empty unless `needsKeys`.
   @inline(__always)
   func accepts(_ view: borrowing DocumentView, _ key: RawSpan) throws(MalformedBytes) -> Bool {
     let steps = steps.elements
@@ -246,7 +246,7 @@ extension RowProgram {
     case .code: order = field.code == Int(step.operand) ? .same : []
     case .text:
       let text = text(step.operand)
-      // Mostly the length tells that two texts differ.
+      // Usually the lengths show that two texts differ.
       if step.orders == .same, let own = try field.text, own.byteCount != text.byteCount {
         return false
       }
@@ -289,9 +289,9 @@ extension RowProgram {
     return bytes.bytes.extracting(start..<(start + Int(place & 0xffff_ffff)))
   }
 
-  /// Whether one of `count` operands, which are sorted, is the same as a value.
+  /// Whether one of `count` sorted operands equals a value.
   ///
-  /// - Parameter order: that of the value to an operand.
+  /// - Parameter order: the order of the value relative to an operand.
   @inline(__always)
   private func contains(
     _ count: Int, _ order: (Int) throws(MalformedBytes) -> ValueOrders

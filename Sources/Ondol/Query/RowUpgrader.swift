@@ -1,15 +1,15 @@
-// Documents of an earlier schema, as the walks of a query meet them.
+// Upgrades documents of an earlier schema as the walks of a query meet them.
 
 internal import OndolEngine
 
-/// Shows the rows of one part of a query as today's schema has them. A class, because several walks
-/// use one, and its memory again for each document.
+/// Shows the rows of one part of a query in the current schema. A class, because several walks
+/// share one and it reuses its memory for each document.
 final class RowUpgrader {
   private let pending: PendingUpgrade
   private let naming: DocumentNaming
   private let matcher: Matcher
   private var encoder = ValueEncoder(SymbolTable(limit: 0))
-  /// Documents met that could not be upgraded.
+  /// Documents that could not be upgraded.
   private(set) var unreadable: Set<DocumentPath> = []
 
   init(_ pending: PendingUpgrade, _ naming: DocumentNaming, _ matcher: Matcher) {
@@ -18,7 +18,7 @@ final class RowUpgrader {
     self.matcher = matcher
   }
 
-  /// Shows the row, upgraded where it has to be; not at all when it cannot be.
+  /// Shows the row, upgraded if necessary; does not show it when it cannot be upgraded.
   func show(
     _ key: RawSpan, _ row: RawSpan, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) {
@@ -26,7 +26,7 @@ final class RowUpgrader {
     if !upgraded.isEmpty { try visit(key, upgraded.bytes) }
   }
 
-  /// Nil for a row that is as it should be, and nothing for one that cannot be.
+  /// Returns nil for a row that needs no upgrade, and an empty one when it cannot be upgraded.
   private func upgraded(
     _ key: RawSpan, _ row: RawSpan
   ) throws(DatabaseError) -> [UInt8]? {
@@ -51,8 +51,8 @@ final class RowUpgrader {
 }
 
 extension PendingUpgrade {
-  /// Shows those documents to `upgrader` that are known to be left in the range: no index leads to
-  /// them, and each might be in the result.
+  /// Shows `upgrader` the documents in the range that are known to have failed their upgrade: no
+  /// index leads to them, and each might be in the result.
   func meetLeftovers(
     behind prefix: [UInt8], in rows: Rows, _ upgrader: RowUpgrader
   ) throws(DatabaseError) {

@@ -1,34 +1,34 @@
-// Long scans, read in parts beside each other. The read path is synchronous and stays so: one
-// executor makes the plan, and where that is a scan of many documents it says where the scan can
-// be cut instead of carrying it out. Each worker then carries out the same plan for one range after
-// the other, and what workers found is put together in their order, which is that of the
-// documents. Between two ranges a worker gives way to the app's other tasks.
+// Long scans, read in parts in parallel. The read path is synchronous and stays so. One executor
+// makes the plan. For a scan of many documents it returns where the scan can be split instead of
+// carrying it out. Each worker then carries out the same plan for one range after the other. The
+// workers' results are combined in their order, which is that of the documents. Between two ranges,
+// a worker yields to the app's other tasks.
 
 internal import OndolEngine
 
-/// What a read came to.
+/// The outcome of a read.
 enum ReadAnswer<Result: Sendable>: Sendable {
   case found(Result)
-  /// The plan, to be carried out in parts.
+  /// The plan, to carry out in parts.
   case inParts(ScanParts)
 }
 
-/// A scan and where it is cut.
+/// A scan and where it is split.
 struct ScanParts: Sendable {
   let database: Database
   let snapshot: Snapshot
   let shape: QueryShape
   let query: NormalQuery
   private let part: QueryPart
-  /// The moment that decides which documents are over.
+  /// The time that decides which documents have expired.
   private let moment: Int64
-  /// For each worker ranges one behind the other, as the workers' are.
+  /// Each worker's ranges, consecutive like the workers.
   private let ranges: [[KeyRange]]
 
-  /// Documents of one range, about: some milliseconds of a processor.
+  /// The approximate number of documents in one range: a few milliseconds of one core.
   private static let rowsOfRange = 32_768
 
-  /// Nil where the executor's plan is no scan, or one that is not worth it.
+  /// Returns nil when the executor's plan is not a scan, or not one worth splitting.
   init?(_ executor: Executor) throws(DatabaseError) {
     let (database, rows) = (executor.database, executor.rows)
     guard rows.mayBeInParts, rows.catalog === database.catalog, executor.hasNoUpgrades,
@@ -52,11 +52,10 @@ struct ScanParts: Sendable {
     self.ranges = (0..<width).map { Array(ranges[($0 * turns)..<(($0 + 1) * turns)]) }
   }
 
-  /// Has workers carry out the plan; gives back what each of them came to, in the order of the
-  /// documents.
+  /// Has workers carry out the plan; returns each worker's outcome, in the order of the documents.
   ///
   /// - Parameters:
-  ///   - fresh: what a worker begins with.
+  ///   - fresh: a worker's initial state.
   ///   - body: carries out the plan for one range, and adds what it finds.
   @concurrent
   func read<State: Sendable>(
@@ -79,7 +78,7 @@ struct ScanParts: Sendable {
       return results
     }
     var (states, counts): ([State], ExecutionCounts) = ([], ExecutionCounts())
-    // What failed first has cancelled the others.
+    // The first failure has cancelled the others.
     let failures = results.compactMap { if case .failure(let error) = $0 { error } else { nil } }
     if let failure = failures.first(where: { $0.code != .cancelled }) ?? failures.first {
       throw failure
@@ -101,7 +100,7 @@ struct ScanParts: Sendable {
       do throws(DatabaseError) {
         (state, counts) = try await database.read(snapshot, asOf: moment, canBeCancelled: true) {
           [state, counts] (rows) throws(DatabaseError) in
-          // A read may be begun again, so it changes nothing of ours.
+          // A read may be retried, so it must not change our state.
           var (state, executor) = (state, executor(over: range, rows, counts))
           try body(&state, &executor)
           return (state, executor.counts)
@@ -125,8 +124,8 @@ struct ScanParts: Sendable {
     return Executor(shape, query, part, in: database, rows, counts)
   }
 
-  /// Looks at the whole result once more, without walking through it: `body` gets an executor that
-  /// has counted what the workers did.
+  /// Uses the whole result once more without another walk: `body` gets an executor that has counted
+  /// the workers' steps.
   func finish<Result: Sendable>(
     _ counts: ExecutionCounts,
     _ body: @escaping @Sendable (inout Executor) throws(DatabaseError) -> Result
@@ -145,13 +144,13 @@ extension ScanParts {
   /// The documents that one worker has found.
   private struct Found: Sendable {
     var documents: [DocumentSnapshot] = []
-    /// Where documents are, when they must be sorted first.
+    /// The positions of documents, when they must be sorted first.
     var ranked: [Ranked] = []
     var hasLeftOut = false
   }
 
-  /// Nil where the result is not worth being found in parts: where its order is the scan's, it may
-  /// end after a few.
+  /// Returns nil when splitting the search does not pay: when its order is the scan's, it may end
+  /// after a few documents.
   init?(documentsOf executor: Executor) throws(DatabaseError) {
     guard executor.query.isWhole || !executor.isInOrder && executor.query.limit > 0 else {
       return nil
