@@ -25,7 +25,6 @@ package import OndolEngine
 /// Beside documents, the database stores files and blobs (`storage`) and one JSON tree (`tree`),
 /// and one commit can change all of them. Releasing a database without calling `close()` loses no
 /// acknowledged write.
-/// acknowledged.
 public final class Database: Sendable {
   package let engine: Engine
   /// The path as the opener gave it.

@@ -1,5 +1,5 @@
-// Live aggregates. Counts and sums follow from what a commit changed; where numbers do not (the
-// greatest value went, a limit), the query is asked again.
+// Live aggregates. Counts and sums follow from the changes of a commit. When they do not (the
+// greatest value was removed, or the query has a limit), the query runs again.
 
 internal import OndolEngine
 
@@ -8,7 +8,7 @@ private struct AggregateView: LiveView {
   let plan: LiveQueryPlan
   let fields: [QueryField?]
   private(set) var aggregators: [Aggregator]
-  /// What could not be upgraded when the query was asked.
+  /// Documents that could not be upgraded when the query ran.
   let unreadable: [DocumentReference]
   private(set) var isStale = false
 
@@ -38,7 +38,7 @@ private struct AggregateView: LiveView {
     let old = change.before.flatMap { plan.keys(of: $0, at: change.path) == nil ? nil : $0 }
     let new = change.after.flatMap { plan.keys(of: $0, at: change.path) == nil ? nil : $0 }
     if old == nil, new == nil { return }
-    // Whether a document whose time may be over was counted is not known.
+    // An expired document may or may not have been counted.
     guard plan.query.isWhole, !plan.database.hasTimeToLive(at: change.path) else {
       isStale = true
       return
@@ -62,9 +62,9 @@ extension Database {
 }
 
 extension AggregateQuery {
-  /// The numbers, and again whenever one of them is another.
+  /// The numbers now, and again whenever one of them changes.
   ///
-  /// Counts, sums and averages follow the commits without asking the query again.
+  /// Counts, sums and averages follow the commits without running the query again.
   public var snapshots: Updates<AggregateQuerySnapshot> {
     let aggregate = self
     let database = query.database
@@ -90,7 +90,7 @@ extension AggregateQuery {
   }
 }
 
-/// A result that is asked for anew whenever something may have changed it.
+/// A result that is computed again whenever something may have changed it.
 private struct AskedAnew<Result: Sendable & Hashable>: LiveView {
   let plan: LiveQueryPlan
   let result: Result
@@ -110,8 +110,8 @@ private struct AskedAnew<Result: Sendable & Hashable>: LiveView {
 }
 
 extension GroupedAggregateQuery {
-  /// The groups, and again whenever one of them is another. The query is asked again for each
-  /// change that concerns it.
+  /// The groups now, and again whenever one of them changes. The query runs again for each change
+  /// that concerns it.
   public var snapshots: Updates<[AggregateGroup]> {
     let groups = self
     let database = aggregate.query.database

@@ -1,10 +1,10 @@
-// Whether anybody listens to a database that another writes. As long as somebody does it is kept up
-// to date: a task waits for the writer and looks at the files; with the last listener it ends, and
-// nobody looks any more. In a database that is open for writing there is nothing to be done.
+// Whether a database that another process writes has listeners. While it has, it is kept up to
+// date: a task waits for the writer and reads the files. The task ends with the last listener. A
+// database that is open for writing needs none of this.
 
 internal import OndolEngine
 
-/// Counts those who listen or follow.
+/// Counts the listeners and followers.
 final class Audience: Sendable {
   private struct State: Sendable {
     var count = 0
@@ -15,12 +15,13 @@ final class Audience: Sendable {
 
   private let state = Guarded(State())
 
-  /// Has `begin` called whenever the first one comes; the work is cancelled when the last one goes.
+  /// Calls `begin` whenever a first listener arrives. The work is cancelled when the last listener
+  /// leaves.
   func serve(by begin: @escaping @Sendable () -> BackgroundTask?) {
     state.withLock { $0.begin = begin }
   }
 
-  /// Somebody listens from now on.
+  /// Adds a listener.
   func enter() {
     state.withLock { state in
       state.count += 1
@@ -28,7 +29,7 @@ final class Audience: Sendable {
     }
   }
 
-  /// Somebody who had entered listens no more.
+  /// Removes a listener that was added before.
   func leave() {
     let work = state.withLock { state -> BackgroundTask? in
       state.count -= 1
@@ -46,15 +47,15 @@ final class Audience: Sendable {
 }
 
 extension Database {
-  /// Microseconds between two looks at least, so that a writer at full speed is followed in steps
-  /// that are worth their while.
+  /// The least number of microseconds between two checks, so that each step pays off even with a
+  /// writer at full speed.
   private static let pause: Int64 = 10_000
-  /// Microseconds until the next attempt after a failure, and so many before listeners hear of it:
-  /// the writer may be in the middle of something.
+  /// Microseconds until the next attempt after a failure, and the number of consecutive failures
+  /// after which listeners get the error: the writer may be in the middle of a change.
   private static let pauseAfterFailure: Int64 = 50_000
   private static let patience = 20
 
-  /// Keeps the database up to date until the task is cancelled. Does not keep it alive.
+  /// Keeps the database up to date until the task is cancelled. Does not keep the database alive.
   func startFollowing() -> BackgroundTask? {
     let watch = engine.watchFiles()
     return engine.startInBackground { [weak self, environment] in
@@ -67,7 +68,7 @@ extension Database {
     }
   }
 
-  /// Refreshes; answers how often in a row that has failed.
+  /// Refreshes; returns the number of consecutive failures.
   private func look(after failures: Int) async -> Int {
     do throws(DatabaseError) {
       try await refresh()

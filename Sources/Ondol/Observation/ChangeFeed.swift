@@ -1,47 +1,48 @@
-// Following a database: every commit, in order, once, from the logs, or from what a server keeps
-// in their place. Whoever follows reads there and keeps what it has not given out yet, some
-// hundred commits at most; so writers never wait for it and it misses nothing, however far behind
-// it is. A commit that is announced only wakes those who have read everything.
+// Follows a database: every commit, in order, once, from the logs, or on a server from the table
+// that replaces them. Each follower reads for itself and buffers what it has not delivered yet, at
+// most a few hundred commits. So writers never wait for a follower, and a follower misses nothing,
+// however far behind it is. The announcement of a commit only wakes the followers that have read
+// everything.
 
 internal import OndolEngine
 
 /// Every commit's changes, in order and each once.
 ///
-/// A feed misses nothing and waits for nobody: it reads what the commits have said in the logs, and
-/// when it has read everything, waits for the next commit. It holds up no writer, and however slow
-/// the reader, the feed's memory is bounded. It goes on where it was when it is begun again with
-/// the last change's `token`, after the app was closed or has crashed too. A commit may be told
-/// before it would survive a power cut; where a cut takes it, a feed that goes on behind it throws
-/// `.outOfRange`.
+/// A feed misses nothing and waits for nobody. It reads the changes that commits recorded in the
+/// logs, and when it has read everything, it waits for the next commit. It never delays a writer,
+/// and its memory is bounded however slow the reader is. A feed that starts with the last change's
+/// `token` continues where the previous one stopped, even after the app was closed or has crashed.
+/// A feed may deliver a commit before it would survive a power cut. If a power cut takes that
+/// commit, a feed that continues after it throws `.outOfRange`.
 ///
-/// On a server it tells the commits of all processes, and goes on behind a token of any. A feed
-/// that waits goes on waiting while the server does not answer.
+/// On a server, a feed delivers the commits of all processes and continues after a token from any
+/// of them. While the server does not answer, a waiting feed keeps waiting.
 ///
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
-/// iterator follows for itself.
+/// iterator follows independently.
 public struct ChangeFeed: AsyncSequence, Sendable {
-  /// What a feed tells of a commit.
+  /// What a feed delivers for each commit.
   public typealias Element = DatabaseChange
-  /// What a feed throws.
+  /// The errors of a feed.
   public typealias Failure = DatabaseError
 
   fileprivate let database: Database
   fileprivate let start: Result<ChangeToken, DatabaseError>
 
-  /// Begins to follow.
+  /// Begins following.
   public func makeAsyncIterator() -> Iterator {
     Iterator(follower: ChangeFollower(database, start))
   }
 
-  /// One who follows.
+  /// Follows the database.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let follower: ChangeFollower
 
     /// The next commit's changes; nil when the task is cancelled or the database is closed.
     ///
-    /// What there is to read is read on a thread of its own, not on the caller's actor.
+    /// Reading runs on a thread of its own, not on the caller's actor.
     ///
-    /// - Throws: as `Database.changes(since:)` says; nothing comes after an error.
+    /// - Throws: as `Database.changes(since:)` says; an error ends the iterator.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> DatabaseChange? {
@@ -56,32 +57,32 @@ public struct ChangeFeed: AsyncSequence, Sendable {
 }
 
 extension Database {
-  /// The changes of every commit behind the one that `token` names, and of every later one, as they
-  /// happen. Without a token, those of the commits from this call on.
+  /// The changes of every commit after the one that `token` names, including future commits as they
+  /// happen. Without a token, the changes of the commits after this call.
   ///
   ///     for try await change in database.changes(since: token) {
   ///       try mirror(change.documents)
   ///       token = change.token
   ///     }
   ///
-  /// Commits that changed no document, such as those that build an index, are passed over. Where a
-  /// feed is begun that is to know all documents: take `changeToken()`, read them, then follow from
-  /// the token; what changed in between comes once more.
+  /// The feed skips commits that changed no document, such as those that build an index. To start a
+  /// feed that must know all documents, take `changeToken()`, read the documents, and then follow
+  /// from the token. The feed repeats changes that happened in between.
   ///
-  /// With `.readOnly` access the feed tells what the database's writer has kept, whatever the own
-  /// options say, and follows the writer as listeners do.
+  /// With `.readOnly` access, the feed delivers what the database's writer has kept, whatever this
+  /// process's options say, and follows the writer as listeners do.
   ///
   /// Its iterators throw `.failedPrecondition` without `Options.changeRetention`;
-  /// `.invalidArgument` for the token of another database; `.outOfRange` when the commits behind
-  /// the token are kept no more, or the commit itself did not survive a crash, and then everything
-  /// is to be read anew; `.dataLoss` or `.notFound` naming the file when a log is damaged or
-  /// missing; on a server `.unavailable` when there is no answer as it begins, and `.outOfRange` in
-  /// front of a commit of a process without `Options.changeRetention`.
+  /// `.invalidArgument` for the token of another database; `.outOfRange` when the commits after the
+  /// token are not kept any more, or when the token's commit did not survive a crash, so that the
+  /// app must read everything again; `.dataLoss` or `.notFound`, naming the file, when a log is
+  /// damaged or missing. On a server they throw `.unavailable` when it does not answer at the
+  /// start, and `.outOfRange` before a commit of a process without `Options.changeRetention`.
   ///
-  /// - Parameter token: the commit behind which to begin, from `DatabaseChange.token`,
+  /// - Parameter token: the commit after which to begin, from `DatabaseChange.token`,
   ///   `QuerySnapshot.changeToken` or `changeToken()`; nil for now.
-  /// - Complexity: O(1); the iterator reads at most one file of the log to find its place, then
-  ///   what it gives out; on a server what it gives out, in pieces of 512 commits or a megabyte.
+  /// - Complexity: O(1); the iterator reads at most one file of the log to find its position, then
+  ///   what it delivers; on a server what it delivers, in pieces of 512 commits or a megabyte.
   public func changes(since token: ChangeToken? = nil) -> ChangeFeed {
     ChangeFeed(
       database: self,
@@ -96,7 +97,7 @@ extension Database {
 private final class ChangeFollower: Sendable {
   private struct State: Sendable {
     var history: CommitHistory?
-    /// Read and not given out.
+    /// Read but not delivered.
     var changes: ArraySlice<DatabaseChange> = []
     var isAudience = false
     var isOver = false
@@ -116,7 +117,7 @@ private final class ChangeFollower: Sendable {
     end()
   }
 
-  /// - Parameter waits: whether it waits for commits; otherwise it is nil when there are none.
+  /// - Parameter waits: whether it waits for commits; otherwise it returns nil when there are none.
   @concurrent
   func next(waits: Bool = true) async throws(DatabaseError) -> DatabaseChange? {
     begin()
@@ -130,7 +131,7 @@ private final class ChangeFollower: Sendable {
       }
     } catch {
       end()
-      // Closing may come between two looks.
+      // The database may be closed between two checks.
       if database.arrivals.isClosed { return nil }
       throw error
     }
@@ -156,7 +157,7 @@ private final class ChangeFollower: Sendable {
     if isLast { database.audience.leave() }
   }
 
-  /// Reads what comes next; where nothing does, answers behind which commit to wait.
+  /// Reads the next commits. When there are none, returns the commit after which to wait.
   private func readSome() async throws(DatabaseError) -> SequenceNumber? {
     var history: CommitHistory
     if let begun = state.withLock({ $0.history }) {
@@ -178,19 +179,19 @@ private final class ChangeFollower: Sendable {
 }
 
 extension CommitHistory {
-  /// As `next()`, with the product's errors.
+  /// Like `next()`, with the errors of the public interface.
   mutating func someCommits() async throws(DatabaseError) -> [LoggedCommit] {
     return try await rethrowing { () async throws(EngineError) in try await next() }
   }
 }
 
-/// What wakes those who have read everything.
+/// Wakes the followers that have read everything.
 final class CommitArrivals: Sendable {
   fileprivate struct State: Sendable {
     /// The last commit that was announced.
     var last: SequenceNumber
     var waiters = WaitingListeners()
-    /// Why nothing is known of later commits.
+    /// Why later commits cannot be followed.
     var failure: DatabaseError?
     var isClosed = false
   }
@@ -203,7 +204,7 @@ final class CommitArrivals: Sendable {
 
   var isClosed: Bool { state.withLock { $0.isClosed } }
 
-  /// Wakes all, since a commit was announced.
+  /// Wakes all, because a commit was announced.
   func note(_ sequence: SequenceNumber) {
     let woken = state.withLock { state in
       state.last = max(state.last, sequence)
@@ -213,7 +214,7 @@ final class CommitArrivals: Sendable {
     for wakeup in woken { wakeup.resume() }
   }
 
-  /// Has all who wait get the error, until a commit is announced.
+  /// Throws the error in all that wait, until a commit is announced.
   func fail(with error: DatabaseError) {
     let woken = state.withLock { state in
       state.failure = error
@@ -222,7 +223,7 @@ final class CommitArrivals: Sendable {
     for wakeup in woken { wakeup.resume() }
   }
 
-  /// Wakes all for good.
+  /// Wakes all permanently.
   func close() {
     let woken = state.withLock { state in
       state.isClosed = true
@@ -231,7 +232,7 @@ final class CommitArrivals: Sendable {
     for wakeup in woken { wakeup.resume() }
   }
 
-  /// Waits until a commit behind `sequence` is announced, the listener's task is cancelled, or the
+  /// Waits until a commit after `sequence` is announced, the listener's task is cancelled, or the
   /// database is closed. May return sooner.
   func wait(
     behind sequence: SequenceNumber, for listener: Listening
@@ -249,7 +250,7 @@ final class CommitArrivals: Sendable {
     if let failure = state.withLock({ $0.failure }) { throw failure }
   }
 
-  /// Waits until the commit with this number was announced, if it is to be.
+  /// Waits until the commit with this number has been announced, if it is going to be.
   func waitUntilAnnounced(
     _ sequence: SequenceNumber, for listener: Listening
   ) async throws(DatabaseError) {

@@ -1,32 +1,32 @@
-// Who is told of commits, and how a listener waits until there is something to be told.
+// The recipients of commits, and how a listener waits for its next change.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// Somebody who is told of commits.
+/// Receives commits.
 protocol CommitListener: AnyObject, Sendable {
-  /// Takes in what a commit changed; adds whom to wake once every listener has.
+  /// Takes a commit's changes; adds the listeners to wake once all have taken theirs.
   func take(_ changes: [ObservedChange], _ version: Version, _ wakeups: inout [Wakeup])
 
-  /// Notes that a commit may have changed anything.
+  /// Records that a commit may have changed anything.
   func invalidate(_ version: Version, _ wakeups: inout [Wakeup])
 
-  /// Notes that the server is away, or is not any more.
+  /// Records that the server cannot be reached, or can be reached again.
   func note(isAway: Bool)
 
-  /// Ends all waiting for good.
+  /// Ends all waiting permanently.
   func finish()
 
-  /// Has all who listen, now or later, get the error.
+  /// Throws the error in all current and future listeners.
   func fail(with error: DatabaseError)
 
-  /// Changes that have been taken in and not worked in.
+  /// Changes that have been taken but not applied.
   var pendingCount: Int { get }
 }
 
 typealias Wakeup = CheckedContinuation<Void, Never>
 
-/// Whether a listener still waits for anything.
+/// Whether a listener is still waiting for anything.
 final class Listening: Sendable {
   private let cancelled = Atomic(false)
 
@@ -35,8 +35,8 @@ final class Listening: Sendable {
   /// Waits until woken, or until the task is cancelled, which ends listening.
   ///
   /// - Parameters:
-  ///   - enter: keeps the wakeup; false when there is nothing to wait for.
-  ///   - leave: gives the wakeup back, unless somebody has taken it.
+  ///   - enter: stores the wakeup; false when there is nothing to wait for.
+  ///   - leave: returns the wakeup, unless it has been taken already.
   func wait(
     _ enter: (Wakeup) -> Bool, leave: @escaping @Sendable () -> Wakeup?
   ) async {
@@ -51,7 +51,7 @@ final class Listening: Sendable {
   }
 }
 
-/// Who waits for the same thing, each at most once.
+/// Listeners that wait for the same thing, each at most once.
 struct WaitingListeners: Sendable {
   private var wakeups: [ObjectIdentifier: Wakeup] = [:]
 
@@ -63,7 +63,7 @@ struct WaitingListeners: Sendable {
     wakeups.removeValue(forKey: ObjectIdentifier(listener))
   }
 
-  /// All of them, to be woken.
+  /// Removes and returns all of them, to be woken.
   mutating func takeAll() -> [Wakeup] {
     guard !wakeups.isEmpty else { return [] }
     defer { wakeups = [:] }

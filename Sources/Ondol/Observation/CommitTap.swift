@@ -1,13 +1,13 @@
-// Who is told of every commit, whatever it changed: the console, which shows them as they come. The
-// committer hands over what it has already; what it means is worked out by whoever looks at it.
+// Handlers that receive every commit, whatever it changed: the console shows commits as they come.
+// The committer hands over only data that it has already, and the handler interprets it.
 
 package import Logging
 internal import OndolEngine
 
-/// A commit that has become visible, as this process saw it.
+/// A commit that has become visible to this process.
 package struct SeenCommit: Sendable {
   let point: CommitPoint
-  /// Nil where another process commits: the step may have changed anything.
+  /// Nil when another process commits: the step may have changed anything.
   private let note: CommitNote?
   private let announcement: Announcement?
 
@@ -29,7 +29,7 @@ package struct SeenCommit: Sendable {
   /// When it was made; nil for a step to another process's commit.
   package var time: Timestamp? { announcement.map { Timestamp(unchecked: $0.time) } }
 
-  /// Whether it is known what changed; else it may be anything.
+  /// Whether the changes are known; otherwise anything may have changed.
   package var isKnown: Bool {
     guard let note, case .documents = note.content else { return false }
     return true
@@ -44,8 +44,8 @@ package struct SeenCommit: Sendable {
     return documents.count
   }
 
-  /// The paths of the documents that changed, those behind storage paths not among them, and
-  /// whether any of those changed, too.
+  /// The paths of the changed documents except those of storage paths, and whether any of the
+  /// latter changed.
   package var touched: (documents: [DocumentPath], storage: Bool) {
     guard let note, case .documents(let documents) = note.content else { return ([], true) }
     let changed = documents.filter(\.isChanged).map(\.path)
@@ -59,7 +59,8 @@ package struct SeenCommit: Sendable {
     ChangeToken(identity: database.engine.identity, point: point)
   }
 
-  /// What it changed, of at most so many documents, if that is known and anything that is told.
+  /// Its changes, of at most `limit` documents; nil when they are unknown or there are none to
+  /// report.
   package func change(in database: Database, atMost limit: Int) -> (DatabaseChange, isCut: Bool)? {
     guard let note, let announcement else { return nil }
     let token = ChangeToken(identity: database.engine.identity, point: point)
@@ -98,7 +99,7 @@ package struct SeenCommit: Sendable {
   }
 }
 
-/// Those who are told.
+/// The handlers.
 final class CommitTaps: Sendable {
   private struct State: Sendable {
     var next = 0
@@ -129,7 +130,7 @@ final class CommitTaps: Sendable {
   }
 }
 
-/// Keeps somebody told of commits for as long as it is held.
+/// Keeps a handler registered for as long as the tap exists.
 package final class CommitTap: Sendable {
   private let database: Database
   private let number: Int
@@ -137,7 +138,7 @@ package final class CommitTap: Sendable {
   init(_ database: Database, _ number: Int) {
     self.database = database
     self.number = number
-    // A database that another writes is followed while somebody listens.
+    // A database that another process writes is followed while it has listeners.
     database.audience.enter()
   }
 
@@ -148,8 +149,8 @@ package final class CommitTap: Sendable {
 }
 
 extension Database {
-  /// Has `body` called with every commit as it becomes visible, on the committer's thread, where it
-  /// must do no more than to keep it.
+  /// Calls `body` with every commit as it becomes visible, on the committer's thread. `body` must
+  /// only store the commit.
   package func tapCommits(_ body: @escaping @Sendable (SeenCommit) -> Void) -> CommitTap {
     CommitTap(self, taps.add(body))
   }
@@ -165,7 +166,7 @@ extension Database {
     ChangeToken(identity: engine.identity, point: engine.newestCommit)
   }
 
-  /// Whether changes are kept, by whoever writes.
+  /// Whether the writer keeps changes.
   package var keepsChanges: Bool { engine.keepsHistory }
 
   /// The version of the commit that a token names; nil for a token of another database.
@@ -179,7 +180,7 @@ extension Database {
 }
 
 extension Database {
-  /// What the commits behind `token` changed, as far as changes are kept: some of the first, and
+  /// The changes of the commits after `token`, as far as they are kept: some of the first, and
   /// whether there are no more.
   package func keptChanges(
     since token: ChangeToken, atMost limit: Int
@@ -196,13 +197,13 @@ extension Database {
     return (changes, false)
   }
 
-  /// The newest changes that are kept, oldest first: what `body` makes of them, where it makes
-  /// anything.
+  /// The newest kept changes, oldest first, as `body` maps them. Skips changes for which `body`
+  /// returns nil.
   ///
   /// - Parameters:
-  ///   - count: how many of the newest commits are looked at.
-  ///   - limit: how many of what was made of them is answered.
-  /// - Complexity: O(bytes of the logs that have these commits); a few trips to a store.
+  ///   - count: how many of the newest commits to look at.
+  ///   - limit: the most results to return.
+  /// - Complexity: O(bytes of the logs that have these commits); a few round trips to a store.
   package func newestKeptChanges<T: Sendable>(
     among count: Int, atMost limit: Int, _ body: (DatabaseChange) -> T?
   ) async throws(DatabaseError) -> [T] {
@@ -213,7 +214,7 @@ extension Database {
     guard let point else { return [] }
     var history = try history(since: ChangeToken(identity: engine.identity, point: point))
     var found: [T] = []
-    // What is committed meanwhile is not waited for.
+    // Does not wait for commits made meanwhile.
     while history.position.sequence.rawValue < newest {
       let commits = try await history.someCommits()
       if commits.isEmpty { break }
@@ -232,9 +233,9 @@ extension Database {
   /// Microseconds since 1970.
   package var wallClock: Int64 { now() }
 
-  /// Whether another process writes it, or nobody.
+  /// Whether this process only reads the database, whether or not another writes it.
   package var isReadOnly: Bool { engine.isReadOnly }
 
-  /// Where the database says what it does.
+  /// The database's log.
   package var log: Logger { options.logger }
 }

@@ -1,6 +1,7 @@
-// Which of many ranges of keys contain a key: what finds the listeners with a range condition that
-// a changed document may concern, without looking at the others. A treap ordered by where ranges
-// begin, each node knowing how far any range below it reaches. Used by PredicateIndex.
+// Finds which of many ranges of keys contain a key. With it, a changed document finds the listeners
+// with a range condition that may concern it, without looking at the others. It is a treap ordered
+// by the beginnings of ranges, in which each node knows the furthest end of the ranges below it.
+// PredicateIndex uses it.
 
 internal import OndolEngine
 
@@ -9,7 +10,7 @@ struct IntervalTree<Element: Sendable>: Sendable {
   private struct Node: Sendable {
     var range: KeyRange
     var elements: [Element]
-    /// The furthest end of a range here or below.
+    /// The furthest end of a range in this node or below.
     var reach: [UInt8]
     var priority: UInt64
     var left: Int?
@@ -23,11 +24,11 @@ struct IntervalTree<Element: Sendable>: Sendable {
 
   var isEmpty: Bool { root == nil }
 
-  // MARK: - Asking
+  // MARK: - Lookup
 
   /// Every element whose range contains `key`.
   ///
-  /// - Complexity: O(log n) and the number of them.
+  /// - Complexity: O(log n) and the number of these elements.
   func elements(containing key: [UInt8]) -> [Element] {
     var found: [Element] = []
     collect(root, key, &found)
@@ -63,7 +64,7 @@ struct IntervalTree<Element: Sendable>: Sendable {
     return order != 0 ? order : left.upper.bytes.compare(right.upper.bytes)
   }
 
-  // MARK: - Changing
+  // MARK: - Changes
 
   /// Adds an element.
   ///
@@ -105,7 +106,7 @@ struct IntervalTree<Element: Sendable>: Sendable {
     return nodes.count - 1
   }
 
-  /// Has the child take the place of its parent, which becomes the child's.
+  /// Replaces the parent by the child and makes it the child's child.
   private mutating func lift(_ child: Int, over place: Int) -> Int {
     if nodes[place].left == child {
       nodes[place].left = nodes[child].right
@@ -127,7 +128,7 @@ struct IntervalTree<Element: Sendable>: Sendable {
     nodes[place].reach = reach
   }
 
-  /// Removes the elements of a range that `isOne` recognises.
+  /// Removes the elements of a range for which `isOne` returns true.
   ///
   /// - Complexity: O(log n) and the number of elements with the same range.
   mutating func remove(_ range: KeyRange, where isOne: (Element) -> Bool) {
@@ -155,7 +156,7 @@ struct IntervalTree<Element: Sendable>: Sendable {
     return place
   }
 
-  /// One tree of two, all of the left before all of the right.
+  /// Joins two trees into one, all of the left before all of the right.
   private mutating func joining(_ left: Int?, _ right: Int?) -> Int? {
     guard let left else { return right }
     guard let right else { return left }

@@ -1,11 +1,12 @@
-// Several queries and documents listened to as one, as a client of Firestore's protocol does on one
-// stream: every step shows all of them as of the same commit. A `snapshots` sequence keeps one
-// result up to date and shares it; a session keeps its own results, because those of different
-// sequences are each as of their own commit.
+// Listens to several queries and documents together, as a client of Firestore's protocol does on
+// one stream: every step shows all of them as of the same commit. A `snapshots` sequence keeps one
+// result up to date and shares it. A session keeps its own results, because the results of
+// different sequences are each as of their own commit.
 //
-// One listener stands for all targets, so a commit leaves its changes in one piece (SessionInbox).
-// A step works in whole commits. What cannot be worked in is evaluated on a snapshot: a new target,
-// a limit whose reserve is used up, or everything when more came than the inbox keeps.
+// One listener serves all targets, so a commit leaves its changes in one piece (SessionInbox). A
+// step applies whole commits. What cannot be updated in this way is evaluated on a snapshot: a new
+// target, a limit whose reserve is used up, or everything when more changes came than the inbox
+// keeps.
 
 internal import OndolEngine
 
@@ -15,26 +16,26 @@ package enum ListenedTarget: Sendable {
   case documents([DocumentPath])
 }
 
-/// What a client has of a target's result when it begins to listen.
+/// What a client knows of a target's result when it begins to listen.
 package enum ListeningStart: Sendable {
   case nothing
-  /// All as of a commit.
+  /// The whole result as of a commit.
   case result(asOf: ChangeToken)
-  /// Something, and nobody knows what.
+  /// An unknown part of it.
   case something
 }
 
-/// What has changed for the targets of a session, up to one commit.
+/// The changes for the targets of a session, up to one commit.
 package struct ListenStep: Sendable {
-  /// A document that targets show in a new state, or show no more.
+  /// A document that targets show in a new state, or no longer show.
   package struct Change: Sendable {
-    /// As it is now; a snapshot that does not `exist` when it is gone.
+    /// Its current state; a snapshot that does not `exist` when it was deleted.
     package var document: DocumentSnapshot
-    /// Whether the document is there, for targets that show it no more.
+    /// Whether the document exists, for targets that no longer show it.
     package var exists: Bool
     /// Targets that show it.
     package var targets: [Int32] = []
-    /// Targets that show it no more.
+    /// Targets that no longer show it.
     package var left: [Int32] = []
   }
 
@@ -43,12 +44,13 @@ package struct ListenStep: Sendable {
   package var changes: [Change] = []
   /// Targets whose result is complete for the first time.
   package var completed: [Int32] = []
-  /// Targets that came back with a token behind which not all is known: the client forgets what it
-  /// has, and the changes have the whole result.
+  /// Targets that resumed with a token after which the changes are not all known. The client
+  /// discards what it has, and the changes contain the whole result.
   package var reset: [Int32] = []
-  /// For targets that came back: how many documents they showed as of their token.
+  /// For resumed targets: how many documents they showed as of their token, and how many they show
+  /// now.
   package var counts: [Int32: (seen: Int, now: Int)] = [:]
-  /// Targets that ended.
+  /// Targets that ended with an error.
   package var failed: [(target: Int32, error: DatabaseError)] = []
   /// The commit that all targets are as of.
   package fileprivate(set) var token: ChangeToken
@@ -67,7 +69,7 @@ package struct ListenStep: Sendable {
   }
 }
 
-/// Listens to targets that come and go.
+/// Listens to targets that can be added and removed.
 package actor ListeningSession {
   private let database: Database
   private let inbox = SessionInbox()
@@ -75,7 +77,7 @@ package actor ListeningSession {
   private var targets: [Int32: SessionTarget] = [:]
   /// The commit that the last step was as of.
   private var newest: (token: ChangeToken, time: Int64)
-  /// Tells targets apart that have had the same number.
+  /// Distinguishes targets that have had the same number.
   private var additions = 0
   /// What the next step acknowledges.
   private var unacknowledged: [(target: Int32, isAdded: Bool)] = []
@@ -94,8 +96,8 @@ package actor ListeningSession {
   /// Adds a target. The next step completes it.
   ///
   /// - Parameters:
-  ///   - id: the client's number for it. A target that has it already goes.
-  ///   - start: what the client has of its result.
+  ///   - id: the client's number for it. An existing target with this number is removed.
+  ///   - start: what the client knows of its result.
   /// - Throws: `.invalidArgument` when the query is wrong.
   package func add(
     _ id: Int32, _ target: ListenedTarget, from start: ListeningStart = .nothing
@@ -107,14 +109,14 @@ package actor ListeningSession {
     inbox.nudge()
   }
 
-  /// Removes a target. The next step says so, also where there was none.
+  /// Removes a target. The next step acknowledges this, even when there was none.
   package func remove(_ id: Int32) {
     unacknowledged.append((id, false))
     if targets.removeValue(forKey: id) != nil { subscribe() }
     inbox.nudge()
   }
 
-  /// What has been added and removed so far.
+  /// What was added and removed since the last step.
   private func takeAcknowledged() -> [(target: Int32, isAdded: Bool)] {
     defer { unacknowledged = [] }
     return unacknowledged
@@ -133,11 +135,11 @@ package actor ListeningSession {
 
   // MARK: - Steps
 
-  /// The next step that shows anything; nil when the task is cancelled or the database is closed.
+  /// The next step that shows any change; nil when the task is cancelled or the database is closed.
   ///
   /// - Throws: `.unavailable` when commits cannot be followed any more.
-  /// - Complexity: for each commit O(log n) in the results it concerns; the queries themselves
-  ///   where they are evaluated.
+  /// - Complexity: for each commit O(log n) in the results it concerns; the cost of the queries
+  ///   when they are evaluated.
   package func next() async throws(DatabaseError) -> ListenStep? {
     while try await inbox.wait(isBusy: hasStale) {
       let step = try await takeStep()
@@ -146,7 +148,7 @@ package actor ListeningSession {
     return nil
   }
 
-  /// Works in what there is; the step is empty when that changes nothing for any target.
+  /// Applies the pending commits; the step is empty when they change nothing for any target.
   func takeStep() async throws(DatabaseError) -> ListenStep {
     if inbox.takeLoss() { for id in targets.keys { targets[id]?.isStale = true } }
     if !hasStale {
@@ -165,7 +167,7 @@ package actor ListeningSession {
     }
   }
 
-  /// What commits have changed that were worked in.
+  /// The changes of the commits that were applied.
   private func step(after entries: [SessionInbox.Entry]) -> ListenStep {
     var step = ListenStep(newest)
     step.acknowledged = takeAcknowledged()
@@ -184,7 +186,7 @@ package actor ListeningSession {
     return step
   }
 
-  /// Evaluates what is stale, and works in what others lack, up to one commit.
+  /// Evaluates stale targets, and applies missing commits to the others, up to one commit.
   private func evaluate() async throws(DatabaseError) -> ListenStep {
     for (id, target) in targets where target.isStale {
       guard let resumption = target.resumption else { continue }

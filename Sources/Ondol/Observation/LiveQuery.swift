@@ -1,5 +1,5 @@
 // Queries and documents for user interfaces: objects whose properties follow the database on the
-// main actor, as SwiftUI wants them. Results are decoded away from the main actor, and only what
+// main actor, in the form that SwiftUI needs. They decode results off the main actor, and only what
 // has changed.
 
 public import Observation
@@ -14,9 +14,9 @@ internal import OndolEngine
 /// }
 /// ```
 ///
-/// A document that does not fit is in `failures` and hides no other. Making one starts nothing, so
-/// it may be made in a view's initialiser as often as the view is: the query is listened to from
-/// the first time that a property is read, until the object is let go.
+/// A document that does not fit the type is in `failures` and hides no other. Creating a live query
+/// starts nothing, so a view's initialiser may create one each time the view is made. It listens to
+/// the query from the first read of a property until the object is released.
 @MainActor @Observable
 public final class LiveQuery<Item: Decodable & Sendable> {
   private var shown = LiveItems<Item>()
@@ -25,13 +25,13 @@ public final class LiveQuery<Item: Decodable & Sendable> {
   @ObservationIgnored private let decoder: DocumentDecoder
   @ObservationIgnored private var listening: BackgroundTask?
 
-  /// What the documents hold, in the query's order; empty until `isLoaded`.
+  /// The decoded documents, in the query's order; empty until `isLoaded`.
   public var items: [Item] { current.items }
   /// Documents that do not fit the type, in the query's order.
   public var failures: [DatabaseError] { current.failures }
-  /// Whether the first result has come.
+  /// Whether the first result has arrived.
   public var isLoaded: Bool { current.isLoaded }
-  /// Why no more results come; nil as long as they do. The last result stays in `items`.
+  /// Why no more results arrive; nil as long as they do. The last result stays in `items`.
   public var error: DatabaseError? {
     listen()
     return end
@@ -42,11 +42,11 @@ public final class LiveQuery<Item: Decodable & Sendable> {
     return shown
   }
 
-  /// Takes the query, to be listened to once a property is read.
+  /// Takes the query, and listens to it once a property is read.
   ///
   /// - Parameters:
-  ///   - query: what to listen to: a collection, a collection group or a query.
-  ///   - type: what the documents are.
+  ///   - query: a collection, a collection group or a query.
+  ///   - type: the type of the documents.
   ///   - decoder: how they are decoded.
   /// - Complexity: O(1).
   public init(
@@ -57,7 +57,7 @@ public final class LiveQuery<Item: Decodable & Sendable> {
     self.decoder = decoder
   }
 
-  /// Listens again after an `error`; nothing happens while there is none.
+  /// Listens again after an `error`; does nothing while there is none.
   public func retry() {
     guard end != nil else { return }
     end = nil
@@ -71,7 +71,7 @@ public final class LiveQuery<Item: Decodable & Sendable> {
       var decoded = LiveDecoding<Item>(decoder)
       do throws(DatabaseError) {
         for try await snapshot in query.snapshots {
-          // Let go of here and not on the main actor, where it would take as long as it is.
+          // Released here and not on the main actor, where releasing takes as long as the list is.
           let before = decoded
           decoded = await before.following(snapshot)
           await self?.show(decoded.shown)
@@ -103,8 +103,8 @@ private struct LiveItems<Item: Sendable>: Sendable {
   var isLoaded = false
 }
 
-/// A document as a value of a `Decodable` type, kept up to date for a user interface. As with
-/// ``LiveQuery``, it is listened to from the first time that a property is read.
+/// A document as a value of a `Decodable` type, kept up to date for a user interface. Like
+/// ``LiveQuery``, it listens from the first read of a property.
 @MainActor @Observable
 public final class LiveDocument<Item: Decodable & Sendable> {
   private var shown: LiveItem<Item>?
@@ -113,16 +113,16 @@ public final class LiveDocument<Item: Decodable & Sendable> {
   @ObservationIgnored private let decoder: DocumentDecoder
   @ObservationIgnored private var listening: BackgroundTask?
 
-  /// What the document holds; nil until `isLoaded`, and while there is no document or it does not
-  /// fit.
+  /// The decoded document; nil until `isLoaded`, and while there is no document or it does not fit
+  /// the type.
   public var item: Item? { try? current?.result?.get() }
-  /// Why the document does not fit the type; nil when it does or there is none.
+  /// Why the document does not fit the type; nil when it fits or there is none.
   public var failure: DatabaseError? {
     if case .failure(let failure)? = current?.result { failure } else { nil }
   }
-  /// Whether the first state has come.
+  /// Whether the first state has arrived.
   public var isLoaded: Bool { current != nil }
-  /// Why no more states come; nil as long as they do. The last state stays.
+  /// Why no more states arrive; nil as long as they do. The last state stays.
   public var error: DatabaseError? {
     listen()
     return end
@@ -133,11 +133,11 @@ public final class LiveDocument<Item: Decodable & Sendable> {
     return shown
   }
 
-  /// Takes the document, to be listened to once a property is read.
+  /// Takes the document, and listens to it once a property is read.
   ///
   /// - Parameters:
-  ///   - document: what to listen to.
-  ///   - type: what the document is.
+  ///   - document: the document to listen to.
+  ///   - type: its type.
   ///   - decoder: how it is decoded.
   /// - Complexity: O(1).
   public init(
@@ -148,7 +148,7 @@ public final class LiveDocument<Item: Decodable & Sendable> {
     self.decoder = decoder
   }
 
-  /// Listens again after an `error`; nothing happens while there is none.
+  /// Listens again after an `error`; does nothing while there is none.
   public func retry() {
     guard end != nil else { return }
     end = nil
@@ -183,7 +183,7 @@ public final class LiveDocument<Item: Decodable & Sendable> {
   }
 }
 
-/// What a live document shows: nothing where there is no document.
+/// What a live document shows: nothing when there is no document.
 private struct LiveItem<Item: Sendable>: Sendable {
   var result: Result<Item, DatabaseError>?
 }
@@ -192,14 +192,14 @@ private struct LiveItem<Item: Sendable>: Sendable {
 private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
   private let decoder: DocumentDecoder
   private var results: [Result<Item, DatabaseError>] = []
-  /// The results apart, put together here because the main actor has no time for long lists.
+  /// The parts of the results, assembled here because the main actor has no time for long lists.
   private(set) var shown = LiveItems<Item>()
 
   init(_ decoder: DocumentDecoder) {
     self.decoder = decoder
   }
 
-  /// The same after what changed was decoded, away from the caller's actor.
+  /// The same after decoding the changes, off the caller's actor.
   @concurrent
   func following(_ snapshot: QuerySnapshot) async -> LiveDecoding {
     var next = self
@@ -219,7 +219,7 @@ private struct LiveDecoding<Item: Decodable & Sendable>: Sendable {
     return next
   }
 
-  /// Nil when there is no document.
+  /// Returns nil when there is no document.
   @concurrent
   static func decode(
     _ document: DocumentSnapshot, _ decoder: DocumentDecoder

@@ -1,26 +1,26 @@
-// Live joins: what a query finds, and what the documents hold that its results refer to. A change
-// of one of either is worked into the results that it concerns; only when a result comes to refer
-// to a document that no other did is everything asked again.
+// Live joins: the results of a query, and the documents that they refer to. A change of either
+// updates the results that it concerns. Only when a result begins to refer to a document that no
+// other did, the whole query runs again.
 
 internal import OndolEngine
 
 /// A completed result.
 private struct LookupView: LiveView {
   private let steps: [LookupStep]
-  /// What the query itself finds.
+  /// The query's own result.
   private var found: ResultView
   /// The documents of `found`, completed.
   private(set) var completed: RankedTree
-  /// What documents hold that results refer to.
+  /// The documents that results refer to.
   private var referred: ReferredDocuments
-  /// Those of them that could not be upgraded. A change of one of them has all asked anew.
+  /// Those of them that could not be upgraded. A change of one of them evaluates everything again.
   private var unreadable: Set<DocumentPath>
-  /// The results that refer to a document, by their paths.
+  /// The results that refer to each document, by their paths.
   private var referrers: [DocumentPath: [DocumentPath: RankedDocument]] = [:]
-  /// What each result refers to.
+  /// The documents that each result refers to.
   private var references: [DocumentPath: Set<DocumentPath>] = [:]
   private(set) var isStale = false
-  /// The last commit that is known to be in it.
+  /// The last commit known to be in it.
   private var point: CommitPoint
 
   /// Throws what completing a document throws.
@@ -36,7 +36,7 @@ private struct LookupView: LiveView {
     var documents: [RankedDocument] = []
     documents.reserveCapacity(found.result.count)
     for ranked in found.result {
-      // Everything that is referred to has just been read.
+      // Everything that results refer to has just been read.
       if let document = try complete(ranked) { documents.append(document) }
     }
     completed = RankedTree(found.plan.query.orders, sorted: documents)
@@ -51,7 +51,7 @@ private struct LookupView: LiveView {
     return result
   }
 
-  /// What results refer to.
+  /// The documents that results refer to.
   var places: Dictionary<DocumentPath, Value?>.Keys { referred.keys }
 
   func isSame(as other: LookupView) -> Bool { result.isSame(as: other.result) }
@@ -66,7 +66,7 @@ private struct LookupView: LiveView {
       isStale = found.isStale
       if !isStale { isStale = try !follow(before.found, and: concerned) }
     } catch {
-      // Told by whoever evaluates the view.
+      // The code that evaluates the view reports the error.
       isStale = true
     }
     guard !isStale else {
@@ -79,7 +79,7 @@ private struct LookupView: LiveView {
     return !DocumentChanges(from: before.completed, to: completed, plan).isEmpty
   }
 
-  /// Notes what documents hold now that results refer to; answers the results.
+  /// Records the changes of referenced documents; returns the results that refer to them.
   private mutating func takeIn(_ changes: some Collection<ObservedChange>) -> [RankedDocument] {
     var concerned: [DocumentPath: RankedDocument] = [:]
     for change in changes where referred.index(forKey: change.path) != nil {
@@ -91,8 +91,8 @@ private struct LookupView: LiveView {
     return Array(concerned.values)
   }
 
-  /// Completes what is new since an older state of `found`, and what refers to changed documents.
-  /// False when something is referred to that is not known.
+  /// Completes what is new since an older state of `found`, and the results that refer to changed
+  /// documents. Returns false when a result refers to an unknown document.
   private mutating func follow(
     _ old: RankedTree, and concerned: [RankedDocument]
   ) throws(DatabaseError) -> Bool {
@@ -104,7 +104,7 @@ private struct LookupView: LiveView {
       let path = try ranked.document.reference.place.get()
       if !changed.contains(path) { forget(path) }
     }
-    // One that is in the result no more has no references left, and one that is new has others.
+    // A removed result has no references left, and a new one has others.
     for ranked in concerned where found.result.find(ranked.keys).entry === ranked {
       guard let document = try complete(ranked) else { return false }
       completed.insert(document)
@@ -116,8 +116,8 @@ private struct LookupView: LiveView {
     return true
   }
 
-  /// A result with its fields added, and a note of what it refers to; nil when some of that is not
-  /// known.
+  /// A result with its fields added, and recorded references; nil when a referenced document is
+  /// unknown.
   private mutating func complete(_ ranked: RankedDocument) throws(DatabaseError) -> RankedDocument?
   {
     var document = ranked.document
@@ -135,7 +135,7 @@ private struct LookupView: LiveView {
     return RankedDocument(keys: ranked.keys, document: document)
   }
 
-  /// Forgets what a result refers to, and documents that nothing refers to any more.
+  /// Forgets the references of a result, and documents that nothing refers to any more.
   private mutating func forget(_ path: DocumentPath, keeping kept: Set<DocumentPath> = []) {
     for place in references.removeValue(forKey: path) ?? [] where !kept.contains(place) {
       referrers[place]?[path] = nil
@@ -149,10 +149,10 @@ private struct LookupView: LiveView {
 
 extension LookupQuery {
   /// The completed result, and every later state of it: when a document enters, leaves or changes,
-  /// and when one that is referred to does. As `QuerySource.snapshots` otherwise.
+  /// and when a referenced document does. In all other respects like `QuerySource.snapshots`.
   ///
-  /// A change costs what the results that it concerns cost. Where a result comes to refer to a
-  /// document that no other did, all is asked again.
+  /// A change costs as much as the results that it concerns. When a result begins to refer to a
+  /// document that no other did, the whole query runs again.
   public var snapshots: Updates<QuerySnapshot> {
     let lookup = self
     let database = query.database
@@ -173,14 +173,15 @@ extension LookupQuery {
     }
   }
 
-  /// Every document that can be referred to by an id.
+  /// Every document that an id can refer to.
   private static func subscriptions(to steps: [LookupStep]) -> [Subscription] {
     Set(steps.map(\.collection)).map {
       Subscription(place: .collection($0), predicates: [.every])
     }
   }
 
-  /// Asks the query until all that its results refer to is listened to; as of a moment, once.
+  /// Runs the query until all documents that its results refer to are listened to; as of a given
+  /// moment, once.
   private func evaluate(
     _ plan: LiveQueryPlan, _ key: WatchKey, _ moment: DatedSnapshot?
   ) async throws(DatabaseError) -> Evaluation<LookupView> {
@@ -193,7 +194,7 @@ extension LookupQuery {
         return try LookupView(found, steps, completed, found.point)
       }
       if moment != nil { return evaluation }
-      // References lead anywhere, not only into the collections where ids are looked up.
+      // References can lead anywhere, not only into the collections where ids are looked up.
       let elsewhere = Set(evaluation.view.places.filter { !collections.contains($0.collection) })
       if !plan.database.observers.listen(to: elsewhere, for: key) { return evaluation }
     }

@@ -1,27 +1,28 @@
-// What listeners are told of a commit: the documents it changed, each as it was and as it is. Made
-// in stage 6 of the write path, when the commit is visible and its sequence and time are known.
+// What listeners receive of a commit: the documents it changed, each before and after. Made in
+// stage 6 of the write path, when the commit is visible and its sequence and time are known.
 
 internal import OndolEngine
 
 /// A document that a commit changed.
 struct ObservedChange: Sendable {
   let path: DocumentPath
-  /// The fields it had, as reads showed them; nil when there was none, or it was unreadable.
+  /// The fields it had, as reads showed them; nil when there was no document, or it was unreadable.
   let before: [String: Value]?
-  /// The fields it has, with the commit's time wherever that was asked for; nil when it is gone.
+  /// The fields it has, with the commit's time wherever a write asked for it; nil when it was
+  /// deleted.
   let after: [String: Value]?
   let stamps: DocumentStamps
-  /// About how much memory `before` and `after` take; 0 until somebody is to keep the change.
+  /// Approximate memory of `before` and `after` in bytes; 0 until a listener stores the change.
   private(set) var bytes = (before: 0, after: 0)
 
-  /// About how much memory it takes.
+  /// Its approximate memory in bytes.
   var memoryBytes: Int { bytes.before + bytes.after + 2 * Value.inlineBytes }
 
-  /// Finds out how much memory it takes.
+  /// Measures its memory.
   mutating func measure() {
     bytes = (before?.memoryBytes ?? 0, after?.memoryBytes ?? 0)
   }
-  /// Whether results had named it as one that could not be upgraded.
+  /// Whether results had listed it as one that could not be upgraded.
   var wasUnreadable = false
 
   /// The document, or its absence, as of the commit.
@@ -31,7 +32,7 @@ struct ObservedChange: Sendable {
       contents: fields.map { DocumentSnapshot.Contents(stamps: stamps, fields: $0) })
   }
 
-  /// This change, and a later one to the same document, as one.
+  /// Merges this change with a later one to the same document.
   func followed(by later: ObservedChange) -> ObservedChange {
     var change = ObservedChange(
       path: path, before: before, after: later.after, stamps: later.stamps,
@@ -54,7 +55,7 @@ extension ObservedChange {
   init(_ document: WrittenDocument, _ announcement: Announcement) {
     let time = Timestamp(unchecked: announcement.time)
     path = document.path
-    // A document whose time is over may still be in a result until it is removed.
+    // An expired document may still be in a result until it is removed.
     before = document.shown?.all
     wasUnreadable = document.isUnreadable
     after = document.after?.all.mapValues { $0.resolvingPending(with: time) }

@@ -1,11 +1,11 @@
-// Who listens, and the way from a commit to those it concerns. Each commit that is announced is
-// looked up in the predicate indexes; those it may concern take its changes into their inboxes,
-// all of a commit's at once, and are woken. That is all that happens on the committer's thread:
-// what the changes do to a result is worked out by whoever waits for it, see Watch.
+// All listeners, and the way from a commit to those it concerns. The predicate indexes look up each
+// announced commit. Listeners that it may concern take all of its changes into their inboxes at
+// once and are woken. Nothing else happens on the committer's thread: the waiting listener computes
+// the new result, see Watch.
 
 internal import OndolEngine
 
-/// Where a listener looks.
+/// Where a listener listens.
 enum ListeningPlace: Hashable, Sendable {
   case document(DocumentPath)
   case collection(CollectionPath)
@@ -19,7 +19,7 @@ enum ListeningPlace: Hashable, Sendable {
     }
   }
 
-  /// Where a change of a document is listened to.
+  /// The places at which listeners can observe a change of a document.
   static func all(of path: DocumentPath) -> [ListeningPlace] {
     let collection = path.collection
     return [
@@ -27,7 +27,7 @@ enum ListeningPlace: Hashable, Sendable {
     ]
   }
 
-  /// Whether documents below the root collection can be there.
+  /// Whether documents below the root collection can be at this place.
   func isBelow(root: String) -> Bool {
     switch self {
     case .document(let path): ExactText(path.segments[0]) == ExactText(root)
@@ -47,12 +47,12 @@ struct Subscription: Sendable {
   }
 }
 
-/// Everybody who listens to a database.
+/// All listeners of a database.
 final class Observers: Sendable {
   fileprivate struct Shared: Sendable {
     var watch: any CommitListener
     var subscriptions: [Subscription]
-    /// Documents listened to beside them.
+    /// Additional documents that it listens to.
     var documents: Set<DocumentPath> = []
     var listenerCount: Int
   }
@@ -64,13 +64,13 @@ final class Observers: Sendable {
   }
 
   private let state = Guarded(State())
-  /// Those who listen to the tree.
+  /// The listeners to the tree.
   let tree = TreeObservers()
-  /// Not held: it holds this one, to tell it of commits.
+  /// Weak, because the engine holds these observers to announce commits.
   private weak let engine: Engine?
-  /// Told of all who listen.
+  /// Counts all listeners.
   private let audience: Audience
-  /// Whether the server is away.
+  /// Whether the server cannot be reached.
   let outages: Outages
 
   init(_ engine: Engine, _ audience: Audience) {
@@ -84,19 +84,19 @@ final class Observers: Sendable {
     state.withLock { $0.shared.values.reduce(0) { $0 + $1.listenerCount } }
   }
 
-  /// Evaluations that are kept up to date for them.
+  /// Shared evaluations that are kept up to date for the listeners.
   var watchCount: Int { state.withLock { $0.shared.count } }
 
-  /// Changes that wait for listeners to ask for them.
+  /// Changes that listeners have not taken yet.
   var pendingCount: Int {
     let watches = state.withLock { $0.shared.values.map(\.watch) }
     return watches.reduce(0) { $0 + $1.pendingCount }
   }
 
-  // MARK: - Coming and going
+  // MARK: - Adding and removing listeners
 
-  /// Adds a listener to the watch for `key`, which is made when there is none yet. Commits that
-  /// become visible from now on reach it.
+  /// Adds a listener to the watch for `key`, and makes that when there is none yet. It receives the
+  /// commits that become visible from now on.
   func attach<View: LiveView>(
     _ key: WatchKey, _ subscriptions: @autoclosure () -> [Subscription],
     _ make: () -> Watch<View>
@@ -119,7 +119,7 @@ final class Observers: Sendable {
     }
   }
 
-  /// Adds a listener that is nobody else's, found by nothing yet: see `listen(by:for:)`.
+  /// Adds an unshared listener, which nothing finds yet: see `listen(by:for:)`.
   func attach(_ listener: any CommitListener, as key: WatchKey) {
     audience.enter()
     let isClosed = state.withLock { state in
@@ -131,8 +131,8 @@ final class Observers: Sendable {
     if isClosed { listener.finish() }
   }
 
-  /// Has the watch for `key` listen to these documents, too, and to no others that it was told of
-  /// before; answers whether it did not to some of them.
+  /// Replaces the additional documents that the watch for `key` listens to. Returns whether some of
+  /// them are new.
   func listen(to documents: Set<DocumentPath>, for key: WatchKey) -> Bool {
     state.withLock { state in
       guard let shared = state.shared[key], documents != shared.documents else { return false }
@@ -147,8 +147,8 @@ final class Observers: Sendable {
     }
   }
 
-  /// Has the watch for `key` found by these subscriptions and by no others; answers whether it was
-  /// found by others before.
+  /// Replaces the subscriptions by which the watch for `key` is found. Returns whether they were
+  /// different before.
   func listen(by subscriptions: [Subscription], for key: WatchKey) -> Bool {
     state.withLock { state in
       guard let shared = state.shared[key],
@@ -161,7 +161,7 @@ final class Observers: Sendable {
     }
   }
 
-  /// Takes a listener away; with the last one goes its watch.
+  /// Removes a listener. The last one removes its watch.
   func detach(_ key: WatchKey, from watch: any CommitListener) {
     audience.leave()
     state.withLock { state in
@@ -185,15 +185,15 @@ final class Observers: Sendable {
     for watch in watches { watch.finish() }
   }
 
-  /// Has all who listen get the error, once. Who begins to listen afterwards begins anew.
+  /// Throws the error once in all listeners. Listeners added afterwards start fresh.
   func fail(with error: DatabaseError) {
     let watches = state.withLock { $0.shared.values.map(\.watch) }
     for watch in watches { watch.fail(with: error) }
-    // Those of the tree get it when they read.
+    // Listeners to the tree get it when they read.
     wake(tree.invalidate())
   }
 
-  /// Tells all who listen that the server is away, or is not any more.
+  /// Notifies all listeners that the server cannot be reached, or can be reached again.
   func note(isAway: Bool) {
     guard outages.note(isAway: isAway) else { return }
     let watches = state.withLock { $0.shared.values.map(\.watch) }
@@ -202,7 +202,7 @@ final class Observers: Sendable {
 
   // MARK: - Commits
 
-  /// Tells whom a commit concerns.
+  /// Announces a commit to the listeners it concerns.
   func announce(_ announcement: Announcement) {
     guard let note = announcement.note as? CommitNote else { return }
     let version = Version(rawValue: announcement.sequence.rawValue)
@@ -228,10 +228,11 @@ final class Observers: Sendable {
     wake(wakeups)
   }
 
-  /// Tells whom a step from one commit to a later one concerns, in a database that another writes.
+  /// Announces a step from one commit to a later one, in a database that another process writes.
   func announce(_ changes: StepChanges, through version: Version) {
     var wakeups: [Wakeup] = []
-    // First, so that nobody sees a part of the step: whoever asks anew sees all of it.
+    // First, so that no listener sees part of the step: a listener that evaluates again sees all of
+    // it.
     let uncertain = changes.isKnown ? changes.uncertainRoots.flatMap(listeners(below:)) : everybody
     for listener in uncertain { listener.invalidate(version, &wakeups) }
     for concerned in concerned(by: changes.documents, \.path, { $0 }) {
@@ -243,8 +244,8 @@ final class Observers: Sendable {
     wake(wakeups + tree.invalidate())
   }
 
-  /// Has everything evaluated anew that may have named the document as unreadable: nobody knows
-  /// whom it concerned.
+  /// Evaluates everything again that may have listed the document as unreadable, because it is
+  /// unknown which results it was in.
   private func invalidate(
     at path: DocumentPath, _ version: Version, _ wakeups: inout [Wakeup]
   ) {
@@ -258,8 +259,8 @@ final class Observers: Sendable {
     for listener in listeners { listener.invalidate(version, &wakeups) }
   }
 
-  /// Has everything below a root collection evaluated anew, because documents are read in another
-  /// way from now on.
+  /// Evaluates everything below a root collection again, because its documents are now read in
+  /// another way.
   func invalidate(below root: String) {
     var wakeups: [Wakeup] = []
     let any = Version(rawValue: .max)
@@ -267,7 +268,7 @@ final class Observers: Sendable {
     wake(wakeups)
   }
 
-  /// Whether anybody may have to be told of a change of the document.
+  /// Whether a change of the document may concern any listener.
   func areConcerned(with path: DocumentPath) -> Bool {
     state.withLock { state in
       ListeningPlace.all(of: path).contains { state.places[$0] != nil }
@@ -326,7 +327,7 @@ final class Observers: Sendable {
     }
   }
 
-  /// Listeners woken on the committer's thread; more are left to a task of their own.
+  /// The most listeners woken on the committer's thread. A task of its own wakes the rest.
   private static let wokenAtOnce = 64
 
   private func wake(_ wakeups: [Wakeup]) {
@@ -334,7 +335,7 @@ final class Observers: Sendable {
       for wakeup in wakeups { wakeup.resume() }
       return
     }
-    // Finished even when the database is closed meanwhile: a continuation must be resumed.
+    // Completed even when the database is closed meanwhile: a continuation must be resumed.
     let rest = Guarded(wakeups[...])
     let task = engine?.startInBackground {
       while true {
@@ -390,9 +391,9 @@ extension Observers.Shared {
 }
 
 extension Database {
-  /// How many listen.
+  /// The number of listeners.
   package var observerCount: Int { observers.count + treeObservers.count }
 
-  /// Who listens to the tree.
+  /// The listeners to the tree.
   var treeObservers: TreeObservers { observers.tree }
 }

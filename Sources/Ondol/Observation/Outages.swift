@@ -1,21 +1,20 @@
-// Servers that are away for a while. Those who listen to a database on one go on listening: what is
-// shown stays, and says that it may be out of date; what has to be read is read once the server
-// answers again.
+// Temporary outages of a server. Listeners to a database on a server keep listening: the data shown
+// stays, marked as possibly out of date, and reads happen once the server answers again.
 
 internal import OndolEngine
 
-/// Whether the server is away.
+/// Whether the server cannot be reached.
 final class Outages: Sendable {
   private let away = Guarded(false)
-  /// Not held: it tells this of the server.
+  /// Weak, because the engine notifies this object about the server.
   private weak let engine: Engine?
 
-  /// - Parameter engine: nil where there is no server.
+  /// - Parameter engine: nil when there is no server.
   init(_ engine: Engine?) { self.engine = engine }
 
   var isAway: Bool { away.withLock { $0 } }
 
-  /// Answers whether that is new.
+  /// Returns whether that is a change.
   func note(isAway: Bool) -> Bool {
     away.withLock { away in
       defer { away = isAway }
@@ -23,8 +22,8 @@ final class Outages: Sendable {
     }
   }
 
-  /// Whether a read that failed so is to be made again: the server is away, or the one who asked
-  /// for it has gone.
+  /// Whether to repeat a read that failed with this error: the server cannot be reached, or the
+  /// listener that started the read is gone.
   func outlast(_ error: DatabaseError) -> Bool {
     guard let engine, engine.isOnStore, !engine.hasEnded else { return false }
     switch error.code {
@@ -36,12 +35,12 @@ final class Outages: Sendable {
   /// Microseconds between two such reads.
   private static let pause: Int64 = 200_000
 
-  /// Waits before such a read is made again.
+  /// Waits before such a read is repeated.
   func rest() async { await engine?.rest(microseconds: Self.pause) }
 }
 
 extension Database {
-  /// Reads for somebody who listens: again and again while the server is away, until the task is
+  /// Reads for a listener: repeatedly while the server cannot be reached, until the task is
   /// cancelled.
   func readOutlasting<R: Sendable>(
     _ snapshot: Snapshot, _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R

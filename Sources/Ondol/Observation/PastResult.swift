@@ -1,10 +1,10 @@
-// A query's result as it was at some commit: found by taking back, in what the query gives now, all
-// that has happened since. So someone who comes back is told the difference, and the database need
-// not have kept the old result.
+// A query's result as of an earlier commit, computed by undoing all later changes in the current
+// result. So a returning listener receives the difference, and the database need not have kept the
+// old result.
 
 internal import OndolEngine
 
-/// Listens to a query for someone who has seen its result as of a token.
+/// Listens to a query on behalf of an app that has seen its result as of a token.
 final class ResumedListener: Listener {
   private struct State: Sendable {
     var listener: (any Listener<QuerySnapshot>)?
@@ -40,12 +40,12 @@ final class ResumedListener: Listener {
     return try await listener.poll()
   }
 
-  /// Finds out what was seen.
+  /// Computes the earlier result.
   private func compare() async throws(DatabaseError) -> any Listener<QuerySnapshot> {
     let shape = try query.shape.get()
     let plan = try LiveQueryPlan(shape, in: query.database)
     let (seen, last) = try await plan.result(asOf: token)
-    // What is shown must not be older than what was seen.
+    // The new result must not be older than the earlier one.
     try await query.database.arrivals.waitUntilAnnounced(last, for: listening)
     return query.listener(to: shape, behind: seen)
   }
@@ -71,14 +71,14 @@ extension Database {
 
 /// The documents that changed since a commit, as they were then.
 private struct UndoneChanges {
-  /// Nil for one that was not there.
+  /// Nil for a document that did not exist.
   var documents: [DocumentPath: DocumentSnapshot.Contents?] = [:]
-  /// The last commit among them that listeners are told of.
+  /// The last of these commits that listeners receive.
   var last: SequenceNumber
 }
 
 extension LiveQueryPlan {
-  /// The result as of the commit that `token` names; and the last commit so far that changed
+  /// The result as of the commit that `token` names, and the last commit so far that changed
   /// documents.
   func result(
     asOf token: ChangeToken
@@ -103,7 +103,7 @@ extension LiveQueryPlan {
     return (ResultView(self, old, isComplete: true), undone.last)
   }
 
-  /// What the documents were that have changed behind `token` and not behind `point`.
+  /// The earlier states of the documents that changed after `token` and not after `point`.
   private func changes(
     since token: ChangeToken, through point: CommitPoint
   ) async throws(DatabaseError) -> UndoneChanges {
@@ -127,7 +127,7 @@ extension LiveQueryPlan {
     return undone
   }
 
-  /// Throws when a change does not say what it did to the result.
+  /// Throws when a change does not show how it affected the result.
   private func refuse(
     _ change: DatabaseChange, _ place: ListeningPlace
   ) throws(DatabaseError) {
@@ -149,9 +149,8 @@ extension LiveQueryPlan {
 
   /// The old result, in the query's order.
   ///
-  /// - Parameter present: the first documents of the result now, as many more than the limit as
-  ///   have changed since. An unchanged document is behind no others than it was behind then, but
-  ///   for those that have changed.
+  /// - Parameter present: the first documents of the current result, as many beyond the limit as
+  ///   have changed since. Among unchanged documents the order has not changed.
   private func take(
     back undone: UndoneChanges, from present: [DocumentSnapshot], asOf time: Int64
   ) -> [DocumentSnapshot] {

@@ -1,8 +1,9 @@
-// Who may be concerned by a change of a document. Of each listener's conditions one is chosen that
-// can be looked up: an id, an equality or an `in` by hash, an array's elements by hash, a range in
-// an interval tree, a term of a search. A changed document is looked up once for each field that
-// listeners name, as it was and as it is; what comes back is asked its whole condition. So a commit
-// costs what it changes and what it concerns, not how many listen.
+// Finds the listeners that a change of a document may concern. For each listener, it chooses one
+// condition that can be looked up: an id, an equality or an `in` by hash, an array's elements by
+// hash, a range in an interval tree, or a term of a search. A changed document is looked up once
+// for each field that listeners name, in its old and new state. The listeners found then check
+// their whole condition. So the cost of a commit depends on what it changes and concerns, not on
+// the number of listeners.
 
 internal import OndolEngine
 
@@ -18,18 +19,18 @@ enum AccessPredicate: Hashable, Sendable {
   case range(QueryField, KeyRange)
   /// A term of a field's text.
   case term(ListenedText, SearchTerm)
-  /// None: every document of the collection.
+  /// No condition: every document of the collection.
   case every
 }
 
 extension AccessPredicate {
-  /// The predicates of a query, any of which leads to it; none when nothing can be in its result.
+  /// The predicates of a query, any of which leads to it; none when its result is always empty.
   static func all(of conjuncts: [FilterTree]) -> [AccessPredicate] {
     if conjuncts.contains(where: \.matchesNothing) { return [] }
     return best(of: conjuncts) ?? [.every]
   }
 
-  /// Those of the most selective condition; nil when none can be looked up.
+  /// The predicates of the most selective condition; nil when none can be looked up.
   private static func best(of conjuncts: [FilterTree]) -> [AccessPredicate]? {
     conjuncts.compactMap(all(of:)).min { cost($0) < cost($1) }
   }
@@ -81,11 +82,11 @@ extension AccessPredicate {
   private static func unique(
     _ operands: [Value], _ make: ([UInt8]) -> AccessPredicate
   ) -> [AccessPredicate] {
-    // Values whose keys are cut may share one.
+    // Values whose keys are cut may share one key.
     Array(Set(operands.map { make(key(of: $0)) }))
   }
 
-  /// What a value is found by. Equal values have equal keys; long ones may share theirs.
+  /// The key by which a value is found. Equal values have equal keys; long values may share theirs.
   static func key(of value: Value) -> [UInt8] {
     var writer = KeyWriter()
     writer.append(value)
@@ -124,11 +125,11 @@ struct PredicateIndex: Sendable {
 
   var isEmpty: Bool { ids.isEmpty && fields.isEmpty && texts.isEmpty && every.isEmpty }
 
-  // MARK: - Asking
+  // MARK: - Lookup
 
   /// Shows every listener that a change of the document may concern, some perhaps twice.
   ///
-  /// - Complexity: O(fields named by listeners × log n), and the number of those found.
+  /// - Complexity: O(fields named by listeners × log n), and the number of listeners found.
   func visit(_ change: ObservedChange, _ body: (any CommitListener) -> Void) {
     for listener in every { body(listener) }
     if !ids.isEmpty, let found = ids[ExactText(change.path.documentID)] {
@@ -138,7 +139,7 @@ struct PredicateIndex: Sendable {
       let before = change.before.flatMap { field.value(in: $0, name: .null) }
       let after = change.after.flatMap { field.value(in: $0, name: .null) }
       if let before { visit(listeners, before, body) }
-      // Most fields of a document stay as they are.
+      // Most fields of a document stay unchanged.
       if let after, before.map({ !$0.isIdentical(to: after) }) ?? true {
         visit(listeners, after, body)
       }
@@ -179,7 +180,7 @@ struct PredicateIndex: Sendable {
     for listeners in texts.values { listeners.visitAll(body) }
   }
 
-  // MARK: - Changing
+  // MARK: - Changes
 
   mutating func insert(_ listener: any CommitListener, _ predicate: AccessPredicate) {
     switch predicate {

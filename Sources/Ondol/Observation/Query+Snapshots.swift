@@ -5,41 +5,41 @@ internal import OndolEngine
 extension QuerySource {
   /// The query's result, and every later state of it.
   ///
-  /// As in Firestore, the first snapshot has every document as added, and a later one comes only
-  /// when something changed; see `QuerySnapshot.documentChanges`. Where a limit lets a document in
-  /// because another left, both are in the same snapshot. Equal queries are kept up to date once
-  /// for all who listen.
+  /// As in Firestore, the first snapshot has every document as added, and later ones come only when
+  /// something changed; see `QuerySnapshot.documentChanges`. When one document leaves and the limit
+  /// admits another, both changes are in the same snapshot. The database maintains one result for
+  /// all listeners of equal queries.
   ///
   ///     for try await snapshot in diary.order(by: "workDate").snapshots { … }
   ///
-  /// What a listener pays: a commit looks up who may be concerned by a condition of each query, an
-  /// equality or a range best; so what does not match costs nothing. A query with an `offset` is
-  /// asked again for each change that concerns it.
+  /// Each commit looks up the listeners it may concern by one condition of each query, preferably
+  /// an equality or a range. So a commit that does not match costs nothing. A query with an
+  /// `offset` runs again for each change that concerns it.
   public var snapshots: Updates<QuerySnapshot> {
     let query = query
     return Updates { () throws(DatabaseError) in query.listener(to: try query.shape.get()) }
   }
 
-  /// The query's result, and every later state of it, for someone who has seen it before: the first
-  /// snapshot comes at once, and its `documentChanges` are what is different from the result as of
-  /// the commit that `token` names, where the app was closed or a crash came in between included. A
-  /// later one comes as in `snapshots`, whose first snapshot has every document as added instead.
+  /// The query's result, and every later state of it, for an app that has seen it before. The first
+  /// snapshot comes at once. Its `documentChanges` are the differences from the result as of the
+  /// commit that `token` names, even across a restart or a crash of the app. Later snapshots come
+  /// as in `snapshots`, whose first snapshot has every document as added instead.
   ///
   ///     for try await snapshot in diary.order(by: "workDate").snapshots(since: token) {
   ///       apply(snapshot.documentChanges)
   ///       token = snapshot.changeToken
   ///     }
   ///
-  /// A document whose time was over at that commit was in no result any more.
+  /// A document that had expired at that commit is in no earlier result.
   ///
-  /// Its iterators throw `.outOfRange` when what happened since the token cannot be known: see
-  /// `Database.changes(since:)`; also when the collection was dropped meanwhile, because that does
-  /// not say which documents there were. `snapshots` is the way then.
+  /// Its iterators throw `.outOfRange` when the changes since the token are unknown: see
+  /// `Database.changes(since:)`. They also throw it when the collection was dropped meanwhile,
+  /// because a drop does not record which documents there were. In that case use `snapshots`.
   ///
-  /// - Parameter token: the commit as of which the result was last seen, from
+  /// - Parameter token: the commit as of which the app last saw the result, from
   ///   `QuerySnapshot.changeToken` or `Database.changeToken()`.
-  /// - Complexity: once O(bytes of the history since the token), and the query with a limit that is
-  ///   greater by the number of documents that changed since; then as `snapshots`.
+  /// - Complexity: once O(bytes of the history since the token), and the query with its limit
+  ///   increased by the number of documents that changed since; then as `snapshots`.
   public func snapshots(since token: ChangeToken) -> Updates<QuerySnapshot> {
     let query = query
     return Updates { ResumedListener(query, since: token) }
@@ -48,8 +48,8 @@ extension QuerySource {
 
 extension Query {
   /// - Parameters:
-  ///   - shape: what it asks.
-  ///   - seen: the result that whoever listens has seen before.
+  ///   - shape: the query.
+  ///   - seen: the result that the listener has seen before.
   func listener(
     to shape: QueryShape, behind seen: ResultView? = nil
   ) -> WatchListener<ResultView, QuerySnapshot> {
@@ -59,7 +59,7 @@ extension Query {
     }
   }
 
-  /// As above, with something else made of each state of the result and the one before it.
+  /// Like the above, with another element made of each state of the result and the one before it.
   func listener<Element: Sendable>(
     to shape: QueryShape, behind seen: ResultView?,
     _ element: @escaping @Sendable (ResultView, ResultView?) -> Element
@@ -79,7 +79,7 @@ extension Query {
 }
 
 extension LiveQueryPlan {
-  /// By what the query is found.
+  /// The subscriptions by which the query is found.
   var subscriptions: [Subscription] {
     [
       Subscription(
@@ -90,7 +90,7 @@ extension LiveQueryPlan {
 
 extension DocumentReference {
   /// The document, and every later state of it; a snapshot that does not `exist` while there is
-  /// none. Each says what happened to the document: see `DocumentSnapshot.change`.
+  /// none. Each snapshot says what happened to the document: see `DocumentSnapshot.change`.
   public var snapshots: Updates<DocumentSnapshot> {
     let reference = self
     let database = database
@@ -123,7 +123,7 @@ private struct DocumentState: LiveView {
     guard let change = changes.first else { return false }
     let database = document.reference.database
     let fields = change.after.flatMap { database.isOver($0, at: change.path) ? nil : $0 }
-    // Made and gone again: nothing to tell.
+    // Created and deleted again: nothing to report.
     if !document.exists, fields == nil { return false }
     document = change.snapshot(in: database, fields)
     return true

@@ -1,28 +1,29 @@
-// The result of a query as listeners see it: kept in order while documents change, in O(log n) for
-// each. A query with a limit keeps some more documents in reserve, in the same order, so that one
-// that leaves is replaced at once; only when the reserve is used up is the query asked again.
+// The result of a query as listeners see it, kept in order while documents change, in O(log n) for
+// each change. A query with a limit keeps some more documents in reserve, in the same order, so
+// that a document that leaves is replaced at once. Only when the reserve is used up does the query
+// run again.
 
 internal import OndolEngine
 
-/// A query's result, and documents in reserve.
+/// A query's result, and the documents in reserve.
 struct ResultView: LiveView {
   let plan: LiveQueryPlan
   /// In the normal order, of which a limit keeps the first.
   private(set) var result: RankedTree
-  /// What follows the result.
+  /// The documents after the result.
   private var reserve: RankedTree
-  /// Whether every document that matches is in one of the two.
+  /// Whether every matching document is in one of the two.
   private var isComplete: Bool
   private(set) var isStale = false
   var isAway = false
-  /// What could not be upgraded when the query was asked. A change of one of them has it asked
-  /// anew.
+  /// Documents that could not be upgraded when the query ran. A change of one of them runs it
+  /// again.
   var unreadable: [DocumentReference] = []
-  /// The last commit that is known to be in it.
+  /// The last commit known to be in it.
   fileprivate(set) var point = CommitPoint(sequence: .zero, time: 0)
 
-  /// - Parameter documents: the first of the result without its limit, in the normal order, up to
-  ///   the limit and the reserve.
+  /// - Parameter documents: the first documents of the result without its limit, in the normal
+  ///   order, up to the limit and the reserve.
   private init(_ plan: LiveQueryPlan, ranked documents: [RankedDocument], isComplete: Bool) {
     self.plan = plan
     self.isComplete = isComplete
@@ -50,14 +51,14 @@ struct ResultView: LiveView {
     return !isStale && !DocumentChanges(from: old, to: result, plan).isEmpty
   }
 
-  /// Without a limit whatever matches is in the result, and what each document was and is says
-  /// whether that is another one.
+  /// Without a limit every match is in the result, and a document's old and new state show whether
+  /// the result changes.
   private mutating func applyToWhole(_ changes: some Collection<ObservedChange>) -> Bool {
     var isAnother = false
     for change in changes {
       let (before, after) = (keysBefore(change), ranked(change))
       var old: RankedDocument?
-      // One that stays where it was is exchanged in its place.
+      // A document that keeps its place is replaced there.
       if let before, after.map({ plan.query.orders.compare(before, $0.keys) != 0 }) ?? true {
         old = result.remove(before)
       }
@@ -93,15 +94,15 @@ struct ResultView: LiveView {
     } else if isComplete {
       reserve.insert(ranked)
     }
-    // Otherwise it comes behind documents that are not known.
+    // Otherwise it comes after documents that are not known.
   }
 
-  /// Where the document stood, if it was in the result.
+  /// The document's old sort keys, if it was in the result.
   private func keysBefore(_ change: ObservedChange) -> [Value?]? {
     change.before.map { plan.query.orders.keys(of: $0, name: plan.shape.name(of: change.path)) }
   }
 
-  /// The document as it stands in the result, whatever the limit; nil when it does not.
+  /// The document's place in the result, regardless of the limit; nil when it has none.
   private func ranked(_ change: ObservedChange) -> RankedDocument? {
     guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
       !plan.database.isOver(fields, at: change.path)
@@ -110,7 +111,7 @@ struct ResultView: LiveView {
     return RankedDocument(keys: keys, document: document)
   }
 
-  /// Moves documents between result and reserve, so that each has what is its part.
+  /// Moves documents between result and reserve, so that each has its share.
   private mutating func settle() {
     let limit = plan.query.limit
     while result.count > limit, let last = result.last {
@@ -128,7 +129,7 @@ struct ResultView: LiveView {
     isStale = result.count < limit && !isComplete
   }
 
-  /// The result as it is now.
+  /// The current result.
   var picture: LiveResult {
     LiveResult(
       plan: plan, ranked: result, isLastPage: isComplete && reserve.isEmpty,
@@ -137,7 +138,7 @@ struct ResultView: LiveView {
 }
 
 extension ResultView {
-  /// The same with other documents in their places.
+  /// The same with other documents in place of these.
   func showing(_ others: RankedTree, asOf point: CommitPoint) -> ResultView {
     var copy = self
     copy.result = others
@@ -145,7 +146,7 @@ extension ResultView {
     return copy
   }
 
-  /// - Parameter documents: as the query orders them, all their fields there.
+  /// - Parameter documents: in the query's order, with all their fields.
   init(_ plan: LiveQueryPlan, _ documents: [DocumentSnapshot], isComplete: Bool) {
     let ranked = documents.map { document in
       RankedDocument(
@@ -159,14 +160,14 @@ extension ResultView {
 }
 
 extension LiveQueryPlan {
-  /// Whether the document was in the result or is now, whatever the limit.
+  /// Whether the document was or is in the result, regardless of the limit.
   func isConcerned(by change: ObservedChange) -> Bool {
     [change.before, change.after].contains { fields in
       fields.flatMap { keys(of: $0, at: change.path) } != nil
     }
   }
 
-  /// Makes a view of the result, its documents whole and some in reserve, as of a moment or of now.
+  /// Makes a view of the result, with whole documents and a reserve, as of a moment or of now.
   func evaluateResult<View: LiveView>(
     _ moment: DatedSnapshot?,
     _ make: @escaping @Sendable (ResultView, Rows) throws(DatabaseError) -> View
@@ -188,7 +189,7 @@ extension LiveQueryPlan {
     }
   }
 
-  /// Asks the query, or one much like it, as of a moment or of now.
+  /// Runs the query, or a variant of it, as of a moment or of now.
   func evaluate<View: LiveView>(
     _ shape: QueryShape? = nil, _ moment: DatedSnapshot?,
     _ body: @escaping @Sendable (inout Executor, CommitPoint) throws(DatabaseError) -> View
@@ -204,7 +205,7 @@ extension LiveQueryPlan {
 }
 
 extension Database {
-  /// Whether the time of a document with these fields is over, now or at another moment.
+  /// Whether a document with these fields has expired, now or at another moment.
   func isOver(
     _ fields: [String: Value], at path: DocumentPath, asOf time: Int64? = nil
   ) -> Bool {

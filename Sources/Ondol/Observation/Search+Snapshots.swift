@@ -1,9 +1,10 @@
-// Listening to searches. A search is filed under terms that each of its documents has one of; a
-// commit without any of them does not wake it. One that is concerned is asked again.
+// Listens to searches. A search is indexed under terms such that each matching document has at
+// least one of them. A commit without any of them does not wake it; a commit that concerns it runs
+// the search again.
 
 internal import OndolEngine
 
-/// What makes two searches the same to listen to.
+/// Two searches with the same key share a watch.
 struct SearchWatchKey: Hashable, Sendable {
   var shape: QueryShape
   var text: String
@@ -13,7 +14,7 @@ struct SearchWatchKey: Hashable, Sendable {
   var startTail: [UInt8]
 }
 
-/// What a search finds.
+/// The result of a search.
 private struct SearchView: LiveView {
   let plan: LiveQueryPlan
   let matches: [SearchMatch]
@@ -46,16 +47,17 @@ private struct SearchView: LiveView {
 }
 
 extension SearchQuery {
-  /// What is found, and again whenever another document is found or one of those that are changes.
+  /// The matches now, and again whenever the search finds another document or a matching one
+  /// changes.
   ///
   /// The first element comes at once. Later ones come only after commits that write or delete a
-  /// document with a word of the search; others do not wake the listener, and so do not show that
-  /// scores are a little different because there are more documents.
+  /// document with a word of the search. Other commits do not wake the listener, so it does not see
+  /// the small changes of scores that come with more documents.
   ///
   ///     for try await matches in notes.query.search("온돌", in: "body").snapshots { … }
   ///
-  /// - Complexity: a commit pays O(words of the texts it changes), however many listen. A commit
-  ///   that concerns the search has it asked again, as `getMatches()`.
+  /// - Complexity: a commit costs O(words of the texts it changes), however many listeners there
+  ///   are. A commit that concerns the search runs it again, as `getMatches()`.
   public var snapshots: Updates<[SearchMatch]> {
     let search = self
     let database = query.database
@@ -78,7 +80,7 @@ extension SearchQuery {
                 try search.matchesAndTokenizer(in: rows)
               }
               let subscriptions = search.subscriptions(at: place, found.tokenizer)
-              // Where the index has other terms, commits since the snapshot went by unseen.
+              // When the index has other terms, commits since the snapshot were missed.
               if !database.observers.listen(by: subscriptions, for: key) {
                 return Evaluation(view: SearchView(plan, found.matches), point: point)
               }
@@ -91,7 +93,7 @@ extension SearchQuery {
     }
   }
 
-  /// By what the search is found, in an index of the tokenizer's terms.
+  /// The subscriptions by which the search is found, in an index of the tokenizer's terms.
   private func subscriptions(at place: ListeningPlace, _ tokenizer: Tokenizer) -> [Subscription] {
     let parsed = ParsedSearch(text, matchesAll: matching == .all, tokenizer)
     var predicates: Set<AccessPredicate> = []

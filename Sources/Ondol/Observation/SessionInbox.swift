@@ -1,10 +1,10 @@
-// What commits leave for one listening session: their changes in order, each commit's at once, for
+// The changes that commits leave for one listening session: in order, each commit's at once, for
 // all of the session's targets together. So the session can stop between two commits and show all
 // targets as of the same one.
 
 internal import OndolEngine
 
-/// The commits that a session has not worked in yet.
+/// The commits that a session has not applied yet.
 final class SessionInbox: CommitListener {
   /// A commit's changes.
   struct Entry: Sendable {
@@ -12,8 +12,8 @@ final class SessionInbox: CommitListener {
     var changes: [ObservedChange]
   }
 
-  /// Documents, and bytes of memory that they take, above which the session evaluates its targets
-  /// again instead.
+  /// The most documents, and the most bytes of memory that they take. With more, the session
+  /// evaluates its targets again.
   private static let mostDocuments = 2_000
   private static let mostBytes = 4 << 20
 
@@ -21,9 +21,9 @@ final class SessionInbox: CommitListener {
     var entries: [Entry] = []
     var documents = 0
     var bytes = 0
-    /// More has happened than the entries say.
+    /// Some changes are missing from the entries.
     var hasLost = false
-    /// The session has something to do that is no commit.
+    /// The session has work to do other than a commit.
     var isNudged = false
     var waiting = WaitingListeners()
     var isFinished = false
@@ -67,7 +67,7 @@ final class SessionInbox: CommitListener {
 
   // MARK: - The session
 
-  /// Has the session look again.
+  /// Makes the session check for work again.
   func nudge() {
     wake { $0.isNudged = true }
   }
@@ -80,9 +80,9 @@ final class SessionInbox: CommitListener {
     for wakeup in woken { wakeup.resume() }
   }
 
-  /// Waits until there is something to do; false when nothing comes any more.
+  /// Waits until there is work; false when there will be none.
   ///
-  /// - Parameter isBusy: whether there is something to do in any case.
+  /// - Parameter isBusy: whether there is work in any case.
   func wait(isBusy: Bool) async throws(DatabaseError) -> Bool {
     await listening.wait { wakeup in
       state.withLock { state in
@@ -100,7 +100,7 @@ final class SessionInbox: CommitListener {
     }
   }
 
-  /// Whether the entries do not say all that has happened. From now on they do again.
+  /// Whether entries were lost. From now on they are complete again.
   func takeLoss() -> Bool {
     state.withLock { state in
       defer { state.hasLost = false }
@@ -125,12 +125,12 @@ final class SessionInbox: CommitListener {
 }
 
 extension SessionInbox.State {
-  /// Whether there is nothing to do.
+  /// Whether there is no work.
   fileprivate var isIdle: Bool {
     entries.isEmpty && !hasLost && !isNudged && !isFinished && failure == nil
   }
 
-  /// Lets go of the entries, since they do not say all any more.
+  /// Drops the entries, because they are incomplete.
   fileprivate mutating func lose() {
     entries = []
     (documents, bytes) = (0, 0)

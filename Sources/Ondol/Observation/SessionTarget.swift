@@ -1,4 +1,5 @@
-// One target of a listening session: its result, what of it was shown, and how it takes commits in.
+// One target of a listening session: its result, the part of it that was shown, and how it applies
+// commits.
 
 internal import OndolEngine
 
@@ -11,14 +12,14 @@ enum TargetResult: Sendable {
 /// What is known of the result that a client has seen before.
 enum ResumedTarget: Sendable {
   case found(ResultView)
-  /// What has happened since is not known.
+  /// The changes since are unknown.
   case lost
 }
 
-/// Finds out what a client has seen.
+/// Determines what a client has seen.
 struct Resumption: Sendable {
   let plan: LiveQueryPlan
-  /// Nil when nobody knows.
+  /// Nil when it is unknown.
   let token: ChangeToken?
 
   func find() async -> ResumedTarget {
@@ -40,10 +41,10 @@ struct SessionTarget: Sendable {
 
   private let kind: Kind
   private let start: ListeningStart
-  /// Tells it from others that have had its number.
+  /// Distinguishes it from others that have had its number.
   let number: Int
   private var result: TargetResult?
-  /// What the client has been told.
+  /// What the client has received.
   private var shown: TargetResult?
   /// What was found out of a target that came back, until the client is told.
   private var resumed: ResumedTarget?
@@ -52,10 +53,10 @@ struct SessionTarget: Sendable {
   private(set) var version: Version?
   /// Whether the result must be evaluated.
   var isStale = true
-  /// Whether the client has had a complete result.
+  /// Whether the client has received a complete result.
   private(set) var isComplete = false
 
-  /// Throws what is wrong with the query.
+  /// Throws the error of a wrong query.
   init(
     _ target: ListenedTarget, in database: Database, from start: ListeningStart, number: Int
   ) throws(DatabaseError) {
@@ -76,7 +77,7 @@ struct SessionTarget: Sendable {
     }
   }
 
-  /// How many documents the result has.
+  /// The number of documents in the result.
   var count: Int {
     switch result {
     case .query(let view): view.result.count
@@ -98,7 +99,7 @@ struct SessionTarget: Sendable {
     }
   }
 
-  /// Takes note of what the client has seen.
+  /// Records what the client has seen.
   mutating func resume(with seen: ResumedTarget) {
     if case .found(let view) = seen { shown = .query(view) }
     resumed = seen
@@ -138,7 +139,7 @@ struct SessionTarget: Sendable {
 
   // MARK: - Commits
 
-  /// Works a commit in, unless the result has it.
+  /// Applies a commit, unless the result has it already.
   mutating func apply(_ entry: SessionInbox.Entry, in database: Database) {
     guard !isStale, let version, entry.version > version else { return }
     self.version = entry.version
@@ -163,7 +164,7 @@ struct SessionTarget: Sendable {
 
   // MARK: - Showing
 
-  /// Adds what the client has not been told; from now on it has.
+  /// Adds what the client has not received yet, and records it as received.
   mutating func show(to collector: inout ChangeCollector, as id: Int32) {
     switch (kind, result) {
     case (.query(let plan), .query(let view)?):
@@ -190,12 +191,12 @@ struct SessionTarget: Sendable {
   }
 }
 
-/// The changes of all targets, a document's together.
+/// The changes of all targets, grouped by document.
 struct ChangeCollector {
   private var changes: [ListenStep.Change] = []
   private var places: [DocumentReference: Int] = [:]
 
-  /// Notes that a target shows a document.
+  /// Records that a target shows a document.
   mutating func show(_ document: DocumentSnapshot, to id: Int32) {
     if let place = places[document.reference] {
       let other = changes[place]
@@ -210,7 +211,7 @@ struct ChangeCollector {
     changes.append(ListenStep.Change(document: document, exists: true, targets: [id]))
   }
 
-  /// Notes that a target shows a document no more.
+  /// Records that a target no longer shows a document.
   mutating func leave(_ document: DocumentSnapshot, from id: Int32) {
     if let place = places[document.reference] {
       changes[place].left.append(id)
@@ -227,7 +228,7 @@ struct ChangeCollector {
 
   /// The changes.
   ///
-  /// - Parameter exists: whether a document is there that no target shows any more.
+  /// - Parameter exists: whether a document that no target shows any more still exists.
   func changes(where exists: (DocumentPath) -> Bool) -> [ListenStep.Change] {
     changes.map { change in
       var change = change

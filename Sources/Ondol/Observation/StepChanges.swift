@@ -1,24 +1,24 @@
-// What listeners are told in a database that another writes. There are no notes from the writer,
-// only rows: the documents among those that commits have changed are read in the picture before the
-// step and in the one after it, and what is different is one change a document, however many
-// commits there were. The place of stage 6 of the write path, on the reader's side.
+// The changes for listeners in a database that another process writes. The writer sends no notes,
+// there are only rows. So the documents that commits have changed are read in the view before the
+// step and in the view after it. The difference is one change a document, however many commits
+// there were. This replaces stage 6 of the write path on the reader's side.
 
 internal import OndolEngine
 
-/// What is different after a step from one commit to a later one.
+/// The differences after a step from one commit to a later one.
 struct StepChanges: Sendable {
-  /// Whether everything is known that is different; otherwise anything may be.
+  /// Whether all differences are known; otherwise anything may have changed.
   var isKnown = false
   /// At most one change a document.
   var documents: [ObservedChange] = []
-  /// Root collections of which something else has changed than documents.
+  /// Root collections in which something other than documents has changed.
   var uncertainRoots: [String] = []
 
   /// Nothing known.
   static let unknown = StepChanges()
 }
 
-/// Finds out what steps change.
+/// Determines what steps change.
 final class StepReader: Sendable {
   private let catalog: Catalog
   private let observers: Observers
@@ -28,8 +28,8 @@ final class StepReader: Sendable {
     self.observers = observers
   }
 
-  /// Has the catalog follow the step before anybody sees it; false where that must be tried again.
-  /// Blocks.
+  /// Makes the catalog follow the step before any reader sees it; false when this must be tried
+  /// again. Blocks.
   func prepare(for step: FollowerStep) -> Bool {
     do throws(DatabaseError) {
       guard try ChangedRows(step)?.hasCatalogRows ?? true else { return true }
@@ -40,7 +40,8 @@ final class StepReader: Sendable {
     }
   }
 
-  /// What the step changes, as far as anybody listens to it. The catalog follows it. Blocks.
+  /// What the step changes, as far as there are listeners for it. The catalog follows the step.
+  /// Blocks.
   func changes(of step: FollowerStep) throws(DatabaseError) -> StepChanges {
     let before = Rows(step.before, catalog, mayBlock: true)
     let after = Rows(step.after, catalog, mayBlock: true)
@@ -103,7 +104,7 @@ final class StepReader: Sendable {
       wasUnreadable: wasUnreadable || isUnreadable)
   }
 
-  /// The document even when its time is over; nothing when it cannot be upgraded.
+  /// The document even when it has expired; nothing when it cannot be upgraded.
   private static func readable(
     _ path: DocumentPath, _ rows: Rows
   ) throws(DatabaseError) -> (contents: DocumentSnapshot.Contents?, isUnreadable: Bool) {
@@ -115,7 +116,8 @@ final class StepReader: Sendable {
     }
   }
 
-  /// Root collections whose documents are read in another way than before, or are others.
+  /// Root collections that have other documents than before, or whose documents are read in another
+  /// way.
   private func rootsOfOthers(_ before: Rows, _ after: Rows) throws(DatabaseError) -> [String] {
     var roots: [String] = []
     var names: [UInt32: String] = [:]
@@ -124,7 +126,7 @@ final class StepReader: Sendable {
       let now = try catalog.listedFamily(family.root, in: after)
       if now.map({ !$0.readsAlike(family) }) ?? true { roots.append(family.root) }
     }
-    // One that has another name brings documents that no commit of the step has changed.
+    // A renamed collection brings documents that no commit of the step has changed.
     for family in try catalog.families(in: after) {
       if let name = names[family.row.number], !isSame(name, family.root) {
         roots.append(family.root)
@@ -136,12 +138,12 @@ final class StepReader: Sendable {
 
 /// The rows that a step's commits changed, each once.
 private struct ChangedRows {
-  /// But for those of the catalog and its mirror, in the order of their first change, with the last
-  /// one.
+  /// All rows except those of the catalog and its mirror, in the order of their first change, each
+  /// with its last.
   private(set) var rows: [(key: [UInt8], point: CommitPoint)] = []
   private(set) var hasCatalogRows = false
 
-  /// Nil when it is not known.
+  /// Returns nil when they are unknown.
   init?(_ step: FollowerStep) throws(DatabaseError) {
     var (rows, hasCatalogRows) = (rows, false)
     var places: [[UInt8]: Int] = [:]
@@ -165,8 +167,8 @@ private struct ChangedRows {
 }
 
 extension Family {
-  /// Whether this, a later state of `other`, has the same documents, read in the same way, but for
-  /// those that commits have changed.
+  /// Whether this, a later state of `other`, has the same documents, read in the same way, except
+  /// for those that commits have changed.
   fileprivate func readsAlike(_ other: Family) -> Bool {
     row.number == other.row.number
       && other.collections.allSatisfy { pattern, old in

@@ -1,10 +1,10 @@
-// Who listens to a search, by a word of it: part of the predicate index. A changed text is taken
-// apart once, however many listen, and most of its words are told from all that are listened to by
-// one look at a small table.
+// The listeners to searches, by a word of each: part of the predicate index. A changed text is
+// split into words once, however many listeners there are. One lookup in a small table rules out
+// most of its words.
 
 internal import OndolEngine
 
-/// A field's text, and what terms are made of it.
+/// A field's text, and how terms are made of it.
 struct ListenedText: Hashable, Sendable {
   var field: QueryField
   var tokenizer: Tokenizer
@@ -21,9 +21,10 @@ struct TermListeners: Sendable {
 
   /// By the hash of the term.
   private var exact: [UInt64: [Listened]] = [:]
-  /// How many terms there are by the lowest bits of their hashes; the greatest number stays.
+  /// The number of terms by the lowest bits of their hashes; a counter that reaches its maximum
+  /// stays there.
   private var counts: [UInt8] = []
-  /// Those of beginnings.
+  /// The listeners to prefixes.
   private var beginnings = IntervalTree<any CommitListener>()
 
   private let tokenizer: Tokenizer
@@ -34,7 +35,7 @@ struct TermListeners: Sendable {
 
   var isEmpty: Bool { exact.isEmpty && beginnings.isEmpty }
 
-  /// Shows who listens to a word of the texts, some perhaps several times.
+  /// Shows the listeners to a word of the texts, some perhaps several times.
   ///
   /// - Complexity: O(n) in the texts.
   func visit(

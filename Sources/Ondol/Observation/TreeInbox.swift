@@ -1,39 +1,39 @@
-// What commits have changed at the places of one listener, until it asks: for each row what it was
-// when the listener last looked. With that, and what is there now, the listener makes a picture of
-// before; so nothing of a node is kept for it, however many children there are.
+// What commits have changed at the places of one listener since it last looked: for each row, its
+// value at that time. With that and the current rows, the listener reconstructs the earlier state.
+// So it stores no copy of a node, however many children the node has.
 //
-// The picture of now is a snapshot, and it must be of exactly the commits that have been told of.
-// What was told before the snapshot was taken is in it; what is told while the listener works
-// stands in line by its version, and whoever works waits until all commits of the snapshot have
-// been told of.
+// The current state is a snapshot, and it must contain exactly the commits that have been
+// announced. Changes announced before the snapshot was taken are in it. Changes announced while the
+// listener works are queued by version, and the listener waits until all commits of the snapshot
+// have been announced.
 //
-// A listener that does not ask for long costs bounded memory: when the inbox is full, it takes a
-// snapshot, which together with the inbox is the picture of before, and from then on only notes
-// that there was more.
+// A listener that does not read for a long time uses bounded memory. When the inbox is full, it
+// takes a snapshot, which together with the inbox gives the earlier state. From then on it only
+// records that there was more.
 
 internal import OndolEngine
 
-/// The changes that wait for one listener.
+/// The pending changes of one listener.
 final class TreeInbox: Sendable {
-  /// What a listener finds.
+  /// What a listener receives.
   struct Content: Sendable {
-    /// What rows were, by their keys; nil where there was none.
+    /// The old values of rows, by their keys; nil for a row that did not exist.
     var before: [[UInt8]: [UInt8]?] = [:]
-    /// What they are to be put over, where that is not the present.
+    /// The snapshot that they apply to, when it is not the current one.
     var base: Snapshot?
   }
 
   fileprivate struct State: Sendable {
     var content = Content()
     var byteCount = 0
-    /// More than `base` shows has happened.
+    /// More has happened than `base` shows.
     var hasMore = false
-    /// What was told while the listener is at work.
+    /// Changes announced while the listener is working.
     var line: [(version: SequenceNumber, changes: [TreeRowChange])] = []
     var isAtWork = false
-    /// The commits through this one are older than the listener.
+    /// Commits up to this one are older than the listener.
     var start = SequenceNumber.zero
-    /// In a database that is only read: the rows the listener has seen.
+    /// In a read-only database: the rows that the listener has seen.
     var seen: Snapshot?
     var wakeup: Wakeup?
     var isFinished = false
@@ -41,16 +41,16 @@ final class TreeInbox: Sendable {
     var isEmpty: Bool { content.before.isEmpty && content.base == nil && !hasMore }
   }
 
-  /// Rows, and their bytes, above which a snapshot stands in.
+  /// The most rows, and bytes of rows, before the inbox takes a snapshot.
   private static let rowLimit = 4_096
   private static let byteLimit = 4 << 20
 
   private let state: Guarded<State>
   private let takeSnapshot: @Sendable () -> Snapshot?
-  /// Nodes above the deepest place listened to.
+  /// Nodes above the deepest observed place.
   let depth: Int
 
-  /// A listener that has not begun is at work.
+  /// A listener that has not begun counts as working.
   init(depth: Int, snapshot: @escaping @Sendable () -> Snapshot?) {
     self.depth = depth
     takeSnapshot = snapshot
@@ -61,7 +61,7 @@ final class TreeInbox: Sendable {
 
   // MARK: - Commits
 
-  /// Takes in what a commit changed; answers whom to wake.
+  /// Takes a commit's changes; returns the wakeup of the listener, if any.
   func take(_ changes: [TreeRowChange], _ sequence: SequenceNumber) -> Wakeup? {
     state.withLock { (state) -> Wakeup? in
       guard !state.isFinished, sequence > state.start else { return nil }
@@ -83,7 +83,7 @@ final class TreeInbox: Sendable {
     }
   }
 
-  /// Notes that anything may have changed, in a database that is only read.
+  /// Records that anything may have changed, in a read-only database.
   func invalidate() -> Wakeup? {
     state.withLock { (state) -> Wakeup? in
       guard !state.isFinished else { return nil }
@@ -93,7 +93,7 @@ final class TreeInbox: Sendable {
     }
   }
 
-  /// Ends all waiting for good.
+  /// Ends all waiting permanently.
   func finish() {
     let wakeup = state.withLock { state in
       state.isFinished = true
@@ -108,19 +108,19 @@ final class TreeInbox: Sendable {
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Rows that wait.
+  /// Pending rows.
   var pendingCount: Int {
     state.withLock { $0.content.before.count + $0.line.reduce(0) { $0 + $1.changes.count } }
   }
 
-  /// Begins to take what commits change behind the snapshot.
+  /// Begins to record changes of commits after the snapshot.
   func begin(behind snapshot: Snapshot, keepsSeen: Bool) {
     state.withLock { $0.start = snapshot.sequence }
     var content = Content()
     finishLine(through: snapshot, into: &content, keepsSeen: keepsSeen)
   }
 
-  /// What has come, to be worked in; nil when nothing has. What comes from now on stands in line.
+  /// The pending changes, to be applied; nil when there are none. Changes from now on are queued.
   func begin() -> Content? {
     state.withLock { state in
       guard !state.isFinished, !state.isEmpty else { return nil }
@@ -134,7 +134,7 @@ final class TreeInbox: Sendable {
     }
   }
 
-  /// Adds to `content` what stood in line and is in the snapshot; what is not waits for the next
+  /// Adds to `content` the queued changes that are in the snapshot. The others stay for the next
   /// time.
   func finishLine(through snapshot: Snapshot, into content: inout Content, keepsSeen: Bool) {
     let inSnapshot = state.withLock { state in
@@ -155,7 +155,7 @@ final class TreeInbox: Sendable {
     }
   }
 
-  /// Waits until there is something, or the task is cancelled.
+  /// Waits until there is a change, or the task is cancelled.
   func wait(_ listening: Listening) async {
     await listening.wait { wakeup in
       state.withLock { state in

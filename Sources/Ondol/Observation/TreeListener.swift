@@ -1,15 +1,14 @@
-// One iterator over events of the tree. It is attached when it is made, so that no commit is missed
-// from then on, and keeps the snapshot of that moment until it is asked for the first time; then it
-// asks its inbox for what has changed, takes a snapshot, and works out
-// the events, on Swift's own pool and never on a writer's thread. The children that are there in
-// the beginning are read in pages, while the listener asks for them.
+// One iterator over events of the tree. It is attached when it is made, so that it misses no commit
+// from then on, and keeps the snapshot of that moment until the first read. After that it takes the
+// changes from its inbox, takes a snapshot, and computes the events, on Swift's own pool and never
+// on a writer's thread. It reads the initial children in pages, as the app reads events.
 
 internal import OndolEngine
 
 /// Listens to one or several places of the tree.
 final class TreeListener<Element: Sendable>: Listener {
   private struct State: Sendable {
-    /// What there was when it was made; nil once it was asked.
+    /// The state when it was made; nil after the first read.
     var start: Result<Start, DatabaseError>?
     /// The deepest first.
     var members: [TreeMember] = []
@@ -20,14 +19,14 @@ final class TreeListener<Element: Sendable>: Listener {
   /// The moment at which listening began.
   fileprivate struct Start: Sendable {
     let snapshot: Snapshot
-    /// Nothing of them has been read.
+    /// None of them has been read yet.
     let members: [TreeMember]
   }
 
-  /// The children there were when listening began, as far as they have not been told of.
+  /// The initial children that have not been reported yet.
   fileprivate struct Beginning: Sendable {
     let snapshot: Snapshot
-    /// The member whose turn it is.
+    /// The current member.
     var member = 0
     var source: TreePageSource?
     var sources: [TreePageSource?]
@@ -38,7 +37,7 @@ final class TreeListener<Element: Sendable>: Listener {
   private let element: @Sendable (TreeEvent) -> Element
   private let listening = Listening()
   private let state = Guarded(State())
-  /// What is worked out and not yet given, the last first.
+  /// Events that are computed and not yet delivered, the last first.
   private let ready = Guarded<[Element]>([])
   private let attachment = Guarded<(inbox: TreeInbox, paths: [TreePath])?>(nil)
 
@@ -81,7 +80,7 @@ final class TreeListener<Element: Sendable>: Listener {
     return ready.withLock { $0.popLast() }
   }
 
-  /// Makes events ready, if there are any.
+  /// Computes events, if there are any.
   @concurrent
   private func workOut() async throws(DatabaseError) {
     var state = self.state.withLock { state in
@@ -109,7 +108,7 @@ final class TreeListener<Element: Sendable>: Listener {
     detach()
   }
 
-  /// The next events, those of a page or of a commit; none when there are none as yet.
+  /// The next events, of a page or of a commit; none when there are none yet.
   private func step(_ state: inout State) async throws(DatabaseError) -> [TreeEvent] {
     if let start = state.start {
       state.start = nil
@@ -138,7 +137,8 @@ final class TreeListener<Element: Sendable>: Listener {
   ) throws(DatabaseError) -> Start {
     var members: [TreeMember] = []
     for (query, kinds) in queries { members.append(try TreeMember(query, kinds)) }
-    // A stable order, so that queries of one place are told of in the order they were given in.
+    // A stable order, so that queries of one place are reported in the order in which they were
+    // given.
     let order = members.indices.sorted {
       (-members[$0].path.depth, $0) < (-members[$1].path.depth, $1)
     }
@@ -155,7 +155,7 @@ final class TreeListener<Element: Sendable>: Listener {
     return Start(snapshot: snapshot, members: sorted)
   }
 
-  /// Begins to read what there was.
+  /// Begins reading the initial state.
   private func begin(_ start: Start, _ state: inout State) async throws(DatabaseError) {
     let (begun, sources) = try await database.readOutlasting(start.snapshot) {
       (rows) throws(DatabaseError) in
@@ -168,7 +168,7 @@ final class TreeListener<Element: Sendable>: Listener {
     state.beginning = Beginning(snapshot: start.snapshot, sources: sources)
   }
 
-  /// A snapshot, and in `content` all that has been told of it and not been worked in.
+  /// A snapshot, and in `content` all announced changes in it that were not applied yet.
   private func present(
     _ inbox: TreeInbox, _ content: inout TreeInbox.Content
   ) async throws(DatabaseError) -> Snapshot {
@@ -179,7 +179,7 @@ final class TreeListener<Element: Sendable>: Listener {
     return snapshot
   }
 
-  /// Reads some more of the children there were.
+  /// Reads some more of the initial children.
   private func goOnBeginning(_ state: inout State) async throws(DatabaseError) -> [TreeEvent] {
     guard let beginning = state.beginning, beginning.member < state.members.count else {
       state.beginning = nil
@@ -230,7 +230,7 @@ final class TreeListener<Element: Sendable>: Listener {
 }
 
 extension TreeListener.Beginning {
-  /// The next events of the member whose turn it is: children that were there, then the value.
+  /// The next events of the current member: its initial children, then the value.
   fileprivate mutating func page(
     of member: inout TreeMember, in rows: Rows
   ) throws(DatabaseError) -> [TreeEvent] {

@@ -1,13 +1,13 @@
-// Who listens to the tree, and the way from a commit to those it concerns: a commit says which rows
-// it changed, and a row concerns who listens at its node or above it. So the way to a row is walked
-// down through the places that are listened to, and ends where nobody listens any further; who
-// listens elsewhere costs nothing. Stage 6 of the write path.
+// The listeners to the tree, and the way from a commit to those it concerns. A commit gives the
+// rows it changed, and a row concerns the listeners at its node and above it. So the lookup of a
+// row descends through the observed places and ends where no listener is further down. Listeners
+// elsewhere cost nothing. Stage 6 of the write path.
 
 internal import OndolEngine
 
-/// Everybody who listens to the tree of a database.
+/// All listeners to the tree of a database.
 final class TreeObservers: Sendable {
-  /// Who listens at a node, and the nodes below it where somebody does.
+  /// The listeners at a node, and the observed nodes below it.
   fileprivate struct Place: Sendable {
     var inboxes: [TreeInbox] = []
     var children: [[UInt8]: Place] = [:]
@@ -34,7 +34,7 @@ final class TreeObservers: Sendable {
 
   private let state = Guarded(State())
 
-  /// Listeners.
+  /// The number of listeners.
   var count: Int {
     var inboxes: Set<ObjectIdentifier> = []
     let root = state.withLock { $0.root }
@@ -42,9 +42,9 @@ final class TreeObservers: Sendable {
     return inboxes.count
   }
 
-  // MARK: - Coming and going
+  // MARK: - Adding and removing listeners
 
-  /// Has an inbox told of what happens at these places from now on.
+  /// Sends an inbox all changes at these places from now on.
   func attach(_ inbox: TreeInbox, at paths: [TreePath]) {
     let isClosed = state.withLock { state in
       guard !state.isClosed else { return true }
@@ -79,7 +79,8 @@ final class TreeObservers: Sendable {
     var changes: [TreeRowChange]
   }
 
-  /// Tells whom a commit concerns, and answers whom to wake: who listens deepest first.
+  /// Announces a commit to the listeners it concerns, and returns the wakeups, deepest listeners
+  /// first.
   func announce(_ changes: [TreeRowChange], _ sequence: SequenceNumber) -> [Wakeup] {
     guard !changes.isEmpty else { return [] }
     return state.withLock { state in
@@ -94,7 +95,7 @@ final class TreeObservers: Sendable {
             concerned.append(Concerned(inbox: inbox, changes: [change]))
             return
           }
-          // The same inbox at several places on the way is told once.
+          // The same inbox at several places on the way is notified once.
           if concerned[position].changes.last?.key != change.key {
             concerned[position].changes.append(change)
           }
@@ -105,8 +106,8 @@ final class TreeObservers: Sendable {
     }
   }
 
-  /// Tells everybody that anything may have changed, in a database that is only read, and answers
-  /// whom to wake.
+  /// Notifies all listeners that anything may have changed, in a read-only database, and returns
+  /// the wakeups.
   func invalidate() -> [Wakeup] {
     var wakeups: [Wakeup] = []
     let root = state.withLock { $0.root }
@@ -118,7 +119,7 @@ final class TreeObservers: Sendable {
 }
 
 extension TreeObservers.Place {
-  /// Visits who listens at the node whose row has this key, and at the nodes above it.
+  /// Visits the listeners at the node whose row has this key, and at the nodes above it.
   fileprivate func find(_ key: [UInt8], _ visit: (TreeInbox) -> Void) {
     var place = self
     var offset = TreeKey.root.count

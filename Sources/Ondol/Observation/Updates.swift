@@ -1,27 +1,27 @@
 // How an app listens: an asynchronous sequence whose iterator is the listener. It listens from its
-// making on, and is let go with the iterator; nothing is to be called. What it has seen stays with
-// it, so each listener is told of the changes since its own last element.
+// creation until it is released; there is nothing to call. Each iterator remembers what it has
+// seen, so each one receives the changes since its own last element.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// What happens to a document, a query's result or an aggregate, as it happens.
+/// The states of a document, a query's result or an aggregate, as they happen.
 ///
 /// Listening begins when the iterator is made, which for `for await` is at its beginning. The first
-/// element is the state at that moment; each one after it a newer state. A listener that is slower
-/// than the writers misses states but no change: the next element has all that happened since its
-/// last one. Every commit is one step: no element shows half of one. An iterator that was made and
-/// is not asked keeps what was stored at that moment from being removed.
+/// element is the state at that moment, and each later one is a newer state. A listener that is
+/// slower than the writers skips states but misses no change: the next element has everything that
+/// happened since its last one. Every commit is one step: no element shows part of one. An iterator
+/// that is made and never read keeps the data stored at that moment from being removed.
 ///
 /// The sequence ends, without an error, when the task is cancelled or the database is closed. Each
-/// iterator listens for itself; letting go of it ends that.
+/// iterator listens independently; releasing it ends that.
 public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
-  /// What listening throws.
+  /// The errors of listening.
   public typealias Failure = DatabaseError
 
   private let listen: @Sendable () -> any Listener<Element>
 
-  /// - Parameter listen: makes a listener; what it throws is thrown by the iterator.
+  /// - Parameter listen: makes a listener; when it throws, the iterator throws the error.
   init(_ listen: @escaping @Sendable () throws(DatabaseError) -> any Listener<Element>) {
     self.listen = {
       do throws(DatabaseError) {
@@ -32,7 +32,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     }
   }
 
-  /// Listens, from now on.
+  /// Listens from now on.
   public func makeAsyncIterator() -> Iterator { Iterator(listener: makeListener()) }
 
   func makeListener() -> any Listener<Element> { listen() }
@@ -43,35 +43,35 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
 
     /// The next state; nil when the task is cancelled or the database is closed.
     ///
-    /// What there is to work out is worked out on Swift's own pool and not on the caller's actor,
-    /// unless it is the work of microseconds.
+    /// Computing it runs on Swift's own pool and not on the caller's actor, unless it takes only
+    /// microseconds.
     ///
-    /// - Throws: what the query itself would; nothing comes after an error.
+    /// - Throws: what the query itself would; an error ends the iterator.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> Element? {
       try await listener.next()
     }
 
-    /// The next state, if it is there without waiting for another commit: those that returned to
-    /// their callers count.
+    /// The next state, if there is one without waiting for another commit. Commits whose calls have
+    /// returned are included.
     package mutating func poll() async throws(DatabaseError) -> Element? {
       try await listener.poll()
     }
   }
 }
 
-/// Somebody who listens.
+/// Listens to a source of states.
 protocol Listener<Element>: AnyObject, Sendable {
   associatedtype Element: Sendable
 
   func next() async throws(DatabaseError) -> Element?
 
-  /// The next element, if there is one without waiting for commits; nil at the end, too.
+  /// The next element, if there is one without waiting for commits; nil also at the end.
   func poll() async throws(DatabaseError) -> Element?
 }
 
-/// Listens to what cannot be asked.
+/// A listener to a query with an error.
 private final class FailedListener<Element: Sendable>: Listener {
   private let error: DatabaseError
 
@@ -86,7 +86,7 @@ private final class FailedListener<Element: Sendable>: Listener {
 /// Listens to a watch, and remembers what it has seen.
 final class WatchListener<View: LiveView, Element: Sendable>: Listener {
   private struct State: Sendable {
-    /// The moment at which it was made, until it is asked for the first time.
+    /// The moment at which it was made, until the first read.
     var start: DatedSnapshot?
     var watch: Watch<View>?
     var seen: Watch<View>.Seen?
@@ -102,7 +102,7 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
 
   /// - Parameters:
   ///   - attach: finds or makes the watch for `key`.
-  ///   - element: makes an element of a view and the one seen before.
+  ///   - element: makes an element of a view and the previously seen one.
   init(
     _ database: Database, _ key: WatchKey,
     attach: @escaping @Sendable () throws(DatabaseError) -> Watch<View>,
@@ -112,7 +112,7 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     self.key = key
     self.attach = attach
     self.element = element
-    // Where the database is closed, attaching says so.
+    // If the database is closed, attaching throws.
     let start = try? database.datedSnapshot()
     state.withLock { $0.start = start }
   }
@@ -159,8 +159,8 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     }
   }
 
-  /// The state at the moment of making, where others have written since; otherwise it is the
-  /// present one.
+  /// The state at the moment of creation, if commits have changed it since; otherwise the current
+  /// state serves.
   private func first(
     as start: DatedSnapshot?, of watch: Watch<View>
   ) async throws(DatabaseError) -> Element? {
@@ -172,7 +172,7 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     do throws(DatabaseError) {
       view = try await watch.evaluate(start).view
     } catch {
-      // The present one comes once the server answers.
+      // The current state comes once the server answers.
       if outages.outlast(error) { return nil }
       throw error
     }
@@ -182,7 +182,7 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
     return element(view, nil)
   }
 
-  /// Stops listening: nothing comes any more.
+  /// Stops listening permanently.
   private func end() {
     let watch = state.withLock { state in
       state.isOver = true

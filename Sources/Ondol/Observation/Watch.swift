@@ -1,16 +1,15 @@
-// A result that is kept up to date for all who listen to it. Commits put their changes into the
-// inbox, merged by document; whoever asks for what is new first has the inbox worked into the view,
-// once for all, on its own thread. So a writer never waits for a listener, and a listener that
-// never asks costs a bounded inbox: when that is full, the view is evaluated anew when somebody
-// asks.
+// A result that is kept up to date for all its listeners. Commits put their changes into the inbox,
+// merged by document. The first listener that asks for news applies the inbox to the view, once for
+// all, on its own thread. So a writer never waits for a listener, and a listener that never asks
+// costs one bounded inbox: when that is full, the view is evaluated again at the next request.
 //
-// No commit is missed and none comes twice: a watch is found by commits before the snapshot is
-// taken on which its view is evaluated; what came meanwhile waits in line and is told from what
-// the snapshot has by its version.
+// No commit is missed and none is applied twice. Commits find a watch before the snapshot is taken
+// on which its view is evaluated. Changes that arrive meanwhile are queued, and their version shows
+// which of them the snapshot has already.
 
 internal import OndolEngine
 
-/// What a watch is about. Equal ones share a watch.
+/// What a watch observes. Equal keys share a watch.
 enum WatchKey: Hashable, Sendable {
   case document(DocumentPath)
   case query(QueryShape)
@@ -22,19 +21,18 @@ enum WatchKey: Hashable, Sendable {
   case session(ObjectIdentifier)
 }
 
-/// A result that can take in changes.
+/// A result to which changes can be applied.
 protocol LiveView: Sendable {
-  /// Takes in what happened, at most one change a document; answers whether the result is another
-  /// one.
+  /// Applies changes, at most one for each document; returns whether the result has changed.
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool
 
-  /// Whether it must be evaluated anew, because what happened does not tell what the result is.
+  /// Whether it must be evaluated again, because the changes do not determine the result.
   var isStale: Bool { get }
 
-  /// Whether nobody could tell the two results from each other.
+  /// Whether the two results look the same to every listener.
   func isSame(as other: Self) -> Bool
 
-  /// Whether the server is away; nothing to those who do not tell of it.
+  /// Whether the server cannot be reached; ignored by views that do not report it.
   var isAway: Bool { get set }
 }
 
@@ -55,34 +53,34 @@ struct Evaluation<View: LiveView>: Sendable {
 
 /// A view that is kept up to date.
 final class Watch<View: LiveView>: CommitListener {
-  /// Documents in the inbox, and bytes of memory that they take, above which the view is evaluated
-  /// anew instead.
+  /// The most documents in the inbox, and the most bytes of memory that they take. With more, the
+  /// view is evaluated again.
   fileprivate static var inboxLimit: Int { 2_000 }
   fileprivate static var inboxBytes: Int { 4 << 20 }
 
   fileprivate struct State: Sendable {
     var view: View?
-    /// Counts the results there have been.
+    /// Counts the results so far.
     var generation = 0
     var version = Version.missing
-    /// More has happened than the view and the inbox tell.
+    /// More has happened than the view and the inbox contain.
     var isStale = true
-    /// A listener evaluates the view; `isStale` is about what happens meanwhile.
+    /// A listener is evaluating the view; `isStale` concerns what happens meanwhile.
     var isEvaluating = false
     var inbox: [DocumentPath: ObservedChange] = [:]
-    /// Bytes of memory that the inbox takes, about.
+    /// Approximate memory of the inbox in bytes.
     var inboxBytes = 0
-    /// What came while the view is being evaluated, in order.
+    /// Changes that arrived during the evaluation, in order.
     var line: [(version: Version, changes: [ObservedChange])] = []
     var lineCount = 0
     var lineBytes = 0
     var waiters = WaitingListeners()
     var failure: DatabaseError?
     var isFinished = false
-    /// Whether the server is away, where the view tells of it.
+    /// Whether the server cannot be reached, for a view that reports it.
     var isAway = false
 
-    /// The result as a listener is shown it.
+    /// The result as listeners see it.
     var shown: View? {
       guard var view else { return nil }
       view.isAway = isAway
@@ -98,7 +96,7 @@ final class Watch<View: LiveView>: CommitListener {
 
   let evaluate: Evaluate
 
-  /// - Parameter outages: whether the server is away.
+  /// - Parameter outages: whether the server cannot be reached.
   init(_ outages: Outages, _ evaluate: @escaping Evaluate) {
     self.outages = outages
     self.evaluate = evaluate
@@ -179,10 +177,11 @@ final class Watch<View: LiveView>: CommitListener {
     case fail(DatabaseError)
   }
 
-  /// Changes that whoever asks works in where it is, which takes less time than to go elsewhere.
+  /// The most changes that a listener applies on its own thread, which is faster than switching
+  /// threads.
   private static var fewChanges: Int { 8 }
 
-  /// The next result after the one that was seen, if it is there or a few changes lead to it.
+  /// The next result after the seen one, if it is ready or a few changes lead to it.
   func nextAtOnce(after seen: Seen?) -> Seen? {
     let next = state.withLock { state -> Seen? in
       guard !state.isFinished, state.failure == nil, !state.isEvaluating, !state.isStale,
@@ -197,22 +196,22 @@ final class Watch<View: LiveView>: CommitListener {
     return next.flatMap { Self.isRepeated($0, after: seen) ? nil : $0 }
   }
 
-  /// Whether what others were shown in between was taken back, so that this listener, who missed
-  /// it, would be shown the same again.
+  /// Whether changes that other listeners saw in between have been undone, so that this listener,
+  /// which missed them, would receive the same result again.
   private static func isRepeated(_ next: Seen, after seen: Seen?) -> Bool {
     guard let seen, next.generation > seen.generation + 1 else { return false }
     return next.view.isAway == seen.view.isAway && next.view.isSame(as: seen.view)
   }
 
-  /// The next result after the one that was seen; nil when there will be none.
+  /// The next result after the seen one; nil when there will be none.
   ///
-  /// - Parameter waits: whether it waits for commits; otherwise it is nil when there are none.
+  /// - Parameter waits: whether it waits for commits; otherwise it returns nil when there are none.
   @concurrent
   func next(
     after seen: Seen?, for listener: Listening, waits: Bool = true
   ) async throws(DatabaseError) -> Seen? {
-    // Under a flood of commits a view is out of date once it is evaluated, and is shown all the
-    // same.
+    // Under a flood of commits, a view is out of date as soon as it is evaluated, and is shown
+    // anyway.
     var hasEvaluated = false
     var seen = seen
     while !listener.isCancelled {
@@ -224,7 +223,7 @@ final class Watch<View: LiveView>: CommitListener {
         if await evaluateNow() {
           hasEvaluated = true
         } else {
-          // Another listener goes on with it, or this one does.
+          // Another listener continues with it, or this one does.
           if Task.isCancelled { return nil }
           await outages.rest()
         }
@@ -238,7 +237,7 @@ final class Watch<View: LiveView>: CommitListener {
     return nil
   }
 
-  /// Works the inbox in, and says what a listener is to do.
+  /// Applies the inbox, and returns what the listener must do next.
   private static func step(_ state: inout State, _ seen: Seen?, takesStale: Bool) -> Step {
     if state.isFinished { return .end }
     if let failure = state.failure { return .fail(failure) }
@@ -253,7 +252,8 @@ final class Watch<View: LiveView>: CommitListener {
     return .evaluate
   }
 
-  /// Answers whether it could be evaluated, or will never be: not so while the server is away.
+  /// Returns whether it was evaluated, or never can be. Returns false while the server cannot be
+  /// reached.
   private func evaluateNow() async -> Bool {
     let woken: [Wakeup]
     var isOver = true
@@ -289,7 +289,7 @@ final class Watch<View: LiveView>: CommitListener {
 }
 
 extension Watch.State {
-  /// Lines changes up behind the evaluation that is under way.
+  /// Queues changes until the evaluation under way is done.
   fileprivate mutating func lineUp(_ changes: [ObservedChange], _ version: Version) {
     line.append((version, changes))
     lineCount += changes.count
@@ -297,7 +297,7 @@ extension Watch.State {
     if lineCount > Watch.inboxLimit || lineBytes > Watch.inboxBytes { overflow() }
   }
 
-  /// Puts changes into the inbox, one a document.
+  /// Puts changes into the inbox, one for each document.
   fileprivate mutating func post(_ changes: [ObservedChange]) {
     for change in changes {
       let earlier = inbox[change.path]
@@ -307,12 +307,12 @@ extension Watch.State {
     }
   }
 
-  /// Forgets what is in the inbox when that has become too much.
+  /// Drops the inbox when it has become too large.
   fileprivate mutating func limitInbox() {
     if inbox.count > Watch.inboxLimit || inboxBytes > Watch.inboxBytes { overflow() }
   }
 
-  /// Forgets what happened; the view is to be evaluated anew.
+  /// Drops the changes; the view must be evaluated again.
   fileprivate mutating func overflow() {
     clearInbox()
     clearLine()
@@ -330,8 +330,8 @@ extension Watch.State {
     lineBytes = 0
   }
 
-  /// Works the inbox into the view. One that comes out stale has some changes in it and others
-  /// not: it is not kept, because the next evaluation is compared with what was told last.
+  /// Applies the inbox to the view. A view that becomes stale has only some of the changes in it.
+  /// It is not kept, because the next evaluation is compared with the last delivered result.
   fileprivate mutating func empty() {
     guard !isStale, !inbox.isEmpty, var changed = view else { return }
     let isAnother = changed.apply(inbox.values)
@@ -344,7 +344,7 @@ extension Watch.State {
     if isAnother { generation += 1 }
   }
 
-  /// Takes a new view over, and what came while it was evaluated.
+  /// Installs a new view, and applies the changes that arrived during its evaluation.
   fileprivate mutating func install(_ evaluation: Evaluation<View>) {
     isEvaluating = false
     if view.map({ !$0.isSame(as: evaluation.view) }) ?? true { generation += 1 }
@@ -354,7 +354,7 @@ extension Watch.State {
     clearLine()
   }
 
-  /// Whether there is nothing new for a listener that has seen a result, and nothing to be done.
+  /// Whether there is nothing new for a listener that has seen a result, and nothing to do.
   fileprivate func mustWait(after seen: Int?) -> Bool {
     if isFinished || failure != nil { return false }
     return isEvaluating || !isStale && inbox.isEmpty && generation == seen
