@@ -1,14 +1,14 @@
-// A write of a document that is compiled before its transaction begins. A caller who writes for
-// others looks at the contents that the write refers to, and asks who holds these, before anything
-// is written. A write that refers to none is looked through once and asks nothing.
+// A write of a document that is compiled before its transaction begins. A caller that writes on
+// behalf of others checks the contents that the write refers to, and which documents hold them,
+// before anything is written. A write without such references is scanned once and needs no check.
 
 internal import OndolEngine
 
 /// A write of one document, ready to be applied in a transaction.
 package struct CompiledWrite: Sendable {
-  /// A reference to a content in what is written.
+  /// A reference to a content in the written data.
   package struct Reference: Sendable {
-    /// Where it is to be, as a field path; elements of arrays have their index in brackets.
+    /// Its field path; elements of arrays have their index in brackets.
     package var field: String
     package var blob: BlobReference
   }
@@ -64,7 +64,7 @@ package struct CompiledWrite: Sendable {
 
   /// The references to contents that it writes, at any depth, in the order of their fields.
   ///
-  /// - Complexity: O(values), without an allocation where there are none.
+  /// - Complexity: O(values), without an allocation when there are none.
   package var references: [Reference] {
     var found: [Reference] = []
     switch intent.change {
@@ -109,12 +109,12 @@ package struct CompiledWrite: Sendable {
 }
 
 extension Value {
-  /// Whether a reference to a content is in the value, at any depth.
+  /// Whether the value has a reference to a content, at any depth.
   fileprivate var refersToContents: Bool { hasLeaf { $0.blob != nil } }
 }
 
 extension Transaction {
-  /// Carries out a write that was compiled before.
+  /// Applies a compiled write.
   ///
   /// - Throws: as the call it was compiled from.
   package func apply(_ write: CompiledWrite) throws(DatabaseError) {
@@ -123,10 +123,11 @@ extension Transaction {
   }
 
   /// Whether a document below `root`, at any depth, refers to the content. Documents of collections
-  /// with keys of their own are not among them: their holders have no names in the database.
+  /// with keys of their own are not included, because the database does not store the names of
+  /// these holders.
   ///
   /// - Throws: as `getDocument(_:)`.
-  /// - Complexity: one lookup a collection that was ever written below documents like this.
+  /// - Complexity: one lookup for each collection that was ever written below documents like this.
   package func holds(
     _ digest: BlobDigest, below root: DocumentReference
   ) throws(DatabaseError) -> Bool {
@@ -140,7 +141,7 @@ extension Transaction {
       }
     }
     guard let holder else { return false }
-    // Noted as read: should it change before the commit, this runs again.
+    // Recorded as read: if it changes before the commit, the body runs again.
     let reference = DocumentReference(database: database, place: .success(holder))
     return try getDocument(reference).exists
   }
@@ -163,7 +164,7 @@ extension Rows {
     return nil
   }
 
-  /// Whether reads would show the document: its time is not over, and today's schema has it.
+  /// Whether reads would show the document: it has not expired, and the current schema admits it.
   private func isThere(_ path: DocumentPath) throws(DatabaseError) -> Bool {
     do throws(DatabaseError) {
       return try DocumentReader(rows: self).contents(of: path) != nil

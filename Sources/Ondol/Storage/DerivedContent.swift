@@ -1,29 +1,31 @@
-// Making contents from others, once: `derive("thumbnail-256") { … }`. Who comes second waits for
-// the first and finds what he made.
+// Makes contents from others, once: `derive("thumbnail-256") { … }`. A second caller waits for the
+// first and finds its result.
 
 internal import OndolEngine
 public import OndolFoundation
 
 extension StorageReference {
-  /// What `make` makes of the bytes here: made once, kept with these bytes and reclaimed with them.
+  /// The bytes that `make` makes of the bytes here. They are made once, kept with these bytes and
+  /// reclaimed with them.
   ///
   ///     let thumbnail = try await photo.derive("thumbnail-256") { bytes in
   ///       try makeThumbnail(bytes)
   ///     }
   ///     let pixels = try await storage.data(of: thumbnail)
   ///
-  /// It belongs to the bytes, not to the path: a copy of the object has it too, and other bytes
-  /// that are put here have their own. Calls for the same at the same time make it once.
+  /// The derived content belongs to the bytes, not to the path: a copy of the object also has it,
+  /// and other bytes put here have their own. Concurrent calls with the same name make it once.
   ///
   /// - Parameters:
-  ///   - name: says what is made; another way to make it needs another name. At most 1,000 bytes.
-  ///   - maxSize: bytes that the caller has room for.
-  ///   - contentType: told from the bytes that were made when nil.
-  ///   - make: makes the bytes from those of the object; not called when they are there.
-  /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when there is no object;
+  ///   - name: identifies what is made. Another way to make it needs another name. At most 1,000
+  ///     bytes.
+  ///   - maxSize: the most bytes that the caller has room for.
+  ///   - contentType: detected from the new bytes when nil.
+  ///   - make: makes the bytes from those of the object. Not called when they exist.
+  /// - Throws: what `make` throws, and then nothing is stored; `.notFound` when there is no object;
   ///   `.invalidArgument` when the name is empty or too long; otherwise as `data(maxSize:)` and
   ///   `Storage.put`.
-  /// - Complexity: two lookups when it is there.
+  /// - Complexity: two lookups when the bytes exist.
   public func derive(
     _ name: String, maxSize: Int = .max, contentType: String? = nil,
     _ make: (Data) async throws -> some Collection<UInt8> & Sendable
@@ -34,18 +36,19 @@ extension StorageReference {
 }
 
 extension Storage {
-  /// What `make` makes of a content: as `StorageReference.derive(_:maxSize:contentType:_:)`.
+  /// The bytes that `make` makes of a content: like
+  /// `StorageReference.derive(_:maxSize:contentType:_:)`.
   ///
   /// - Parameters:
-  ///   - name: says what is made: 1 to 1,000 bytes of UTF-8.
-  ///   - blob: the content to make it of.
-  ///   - maxSize: bytes that the caller has room for.
-  ///   - contentType: told from the bytes that were made when nil.
-  ///   - make: gets the bytes and makes others of them; not called when that was done before.
-  /// - Throws: what `make` throws, and nothing is kept then; `.notFound` when the content is not
+  ///   - name: identifies what is made: 1 to 1,000 bytes of UTF-8.
+  ///   - blob: the content to make it from.
+  ///   - maxSize: the most bytes that the caller has room for.
+  ///   - contentType: detected from the new bytes when nil.
+  ///   - make: receives the bytes and makes others from them. Not called when that was done before.
+  /// - Throws: what `make` throws, and then nothing is stored; `.notFound` when the content is not
   ///   stored any more; `.invalidArgument` when it was put for a collection with a key of its own;
   ///   otherwise as with an object.
-  /// - Complexity: two lookups when it is there.
+  /// - Complexity: two lookups when the bytes exist.
   public func derive(
     _ name: String, from blob: BlobReference, maxSize: Int = .max, contentType: String? = nil,
     _ make: (Data) async throws -> some Collection<UInt8> & Sendable
@@ -64,7 +67,7 @@ extension Storage {
 }
 
 extension Database {
-  /// - Parameter parent: keeps the content while this goes on.
+  /// - Parameter parent: keeps the content stored meanwhile.
   fileprivate func derive(
     _ name: String, from parent: ContentReader, maxSize: Int, contentType: String?,
     _ make: (Data) async throws -> some Collection<UInt8> & Sendable
@@ -100,7 +103,7 @@ extension Database {
     return child
   }
 
-  /// Waits until nobody else makes the same.
+  /// Waits until no other call makes the same content.
   private func takeTurn(
     _ latch: LatchKey, _ running: RunningBody, named name: String
   ) async throws(DatabaseError) {
@@ -148,7 +151,7 @@ extension Database {
       }
       return Derivation(outcome: batch != nil, batch: batch ?? Batch())
     }.outcome
-    // What leads back to its parent is kept as bytes that were put, without a holder.
+    // A content that leads back to its own parent is kept like put bytes, without a holder.
     if !isHeld { try await contents.lease(staged) }
   }
 }

@@ -1,13 +1,13 @@
-// Contents for collections with keys of their own, on their way in: sealed, and then staged as all
-// others are.
+// Uploads of contents for collections with keys of their own: they are sealed, and then staged like
+// all others.
 
 internal import OndolEngine
 
 extension Database {
-  /// Seals bytes for documents of a collection with a key of its own, and stages what they become.
+  /// Seals bytes for documents of a collection with a key of its own, and stages the sealed bytes.
   ///
-  /// Throws `.failedPrecondition` when the collection has none, `.permissionDenied` when it is not
-  /// here, and `.unimplemented` on a server.
+  /// Throws `.failedPrecondition` when the collection has no such key, `.permissionDenied` when the
+  /// key is missing, and `.unimplemented` on a server.
   @concurrent
   func stage(
     _ bytes: [UInt8], for collection: CollectionReference, contentType: String?,

@@ -1,6 +1,6 @@
-// The way into storage: `database.storage`. Files by path, as in Firebase Storage, and contents
-// without a path, for documents to refer to. Start reading blobs here; who holds what is in
-// HolderChanges, where the bytes are in ContentStore.
+// The entry point of storage: `database.storage`. Files by path, as in Firebase Storage, and
+// contents without a path, for documents to refer to. Start reading about blobs here. HolderChanges
+// has the holders of contents, and ContentStore the location of their bytes.
 
 internal import OndolEngine
 public import OndolFoundation
@@ -10,12 +10,12 @@ extension Database {
   public var storage: Storage { Storage(database: self) }
 }
 
-/// Files and blobs, kept beside the documents and in the same commits.
+/// Files and blobs, stored beside the documents and in the same commits.
 ///
-/// Bytes are stored once, however many paths and documents have them, and stay for as long as one
-/// of these holds them: a path, a `BlobReference` in a document, or a linked field of one (see
-/// `CollectionReference.linkBlobs(field:under:progress:)`). What nobody holds any more is reclaimed
-/// in the background.
+/// Bytes are stored once, however many paths and documents have them. They stay as long as at least
+/// one holder keeps them: a path, a `BlobReference` in a document, or a linked field of a document
+/// (see `CollectionReference.linkBlobs(field:under:progress:)`). Bytes without a holder are
+/// reclaimed in the background.
 ///
 /// Errors have the codes of `DatabaseError`. Those of Firebase Storage become:
 ///
@@ -23,7 +23,7 @@ extension Database {
 /// |---|---|
 /// | objectNotFound | `.notFound` |
 /// | quotaExceeded | `.resourceExhausted`: the disk is full |
-/// | unauthorized | `.permissionDenied`: the system does not let this process at the files |
+/// | unauthorized | `.permissionDenied`: the system denies this process access to the files |
 /// | nonMatchingChecksum | `.invalidArgument` for bytes that are put, `.dataLoss` for stored ones |
 /// | downloadSizeExceeded | `.resourceExhausted` |
 /// | cancelled | `.cancelled` |
@@ -39,8 +39,8 @@ public struct Storage: Sendable {
   /// The root, which is a folder.
   public func reference() -> StorageReference { StorageReference(database: database, path: "") }
 
-  /// The place at `path`. Leading, trailing and repeated `/` mean nothing. A path that cannot be
-  /// one, over 1,024 bytes or with a control character, makes the calls throw that use it.
+  /// The location at `path`. Leading, trailing and repeated `/` are ignored. With an invalid path,
+  /// over 1,024 bytes or with a control character, the calls that use the reference throw.
   ///
   /// - Parameter path: names with `/` between, up to 1,024 bytes of UTF-8.
   public func reference(withPath path: String) -> StorageReference {
@@ -50,20 +50,20 @@ public struct Storage: Sendable {
   // MARK: - Contents without a path
 
   /// Stores bytes for a document to refer to. Put the reference into a field before the lease ends,
-  /// a day by default (`Options.blobLease`); the document holds the content from then on. Bytes
-  /// that are stored already are not stored again.
+  /// after a day by default (`Options.blobLease`). From then on the document holds the content.
+  /// Bytes that are stored already are not stored again.
   ///
   ///     let blob = try await storage.put(png)
   ///     try await items.document("lamp").updateData(["photo": blob])
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - contentType: told from the bytes when nil.
+  ///   - contentType: detected from the bytes when nil.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: what the lease survives; the database's own when nil. The bytes themselves are
-  ///     synced in any case.
+  ///     always synced.
   /// - Throws: `.invalidArgument` when the bytes have another digest; `.resourceExhausted` when the
-  ///   disk is full; `.cancelled` when the task was cancelled, and nothing is stored then.
+  ///   disk is full; `.cancelled` when the task was cancelled, and then nothing is stored.
   /// - Complexity: O(bytes), written and synced; only hashed when they are stored already.
   public func put(
     _ data: some Collection<UInt8> & Sendable, contentType: String? = nil,
@@ -77,25 +77,26 @@ public struct Storage: Sendable {
     return blob
   }
 
-  /// Stores bytes for documents of a collection with a key of its own to refer to: sealed, so that
-  /// dropping the collection erases them, too, from the database and from every copy without keys.
+  /// Stores bytes for documents of a collection with a key of its own to refer to. The bytes are
+  /// sealed, so that dropping the collection also erases them, from the database and from every
+  /// copy without keys.
   ///
   ///     let scan = try await storage.put(pdf, for: records)
   ///     try await records.document("a").updateData(["scan": scan])
   ///
-  /// They are sealed under a key that only the reference has, which stands in the document. A
-  /// document of a collection without a key of its own cannot refer to them. The reference's digest
-  /// is that of the sealed bytes, and bytes that are put twice are stored twice.
+  /// They are sealed under a key that only the reference contains, and the reference is in the
+  /// document. A document of a collection without a key of its own cannot refer to them. The
+  /// reference's digest is that of the sealed bytes, and bytes that are put twice are stored twice.
   ///
   /// - Parameters:
   ///   - data: the bytes.
   ///   - collection: the collection, or one below a document of it.
-  ///   - contentType: told from the bytes when nil.
+  ///   - contentType: detected from the bytes when nil.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: as with `put(_:contentType:expecting:durability:)`.
-  /// - Throws: `.failedPrecondition` when the collection has no key of its own;
-  ///   `.permissionDenied` when that is not here; `.invalidArgument` when the collection is of
-  ///   another database; `.unimplemented` on a server; otherwise as
+  /// - Throws: `.failedPrecondition` when the collection has no key of its own; `.permissionDenied`
+  ///   when that key is missing; `.invalidArgument` when the collection belongs to another
+  ///   database; `.unimplemented` on a server; otherwise as
   ///   `put(_:contentType:expecting:durability:)`.
   /// - Complexity: O(bytes), sealed, written and synced; two copies of them in memory.
   public func put(
@@ -112,11 +113,11 @@ public struct Storage: Sendable {
   /// The bytes of a content.
   ///
   /// - Parameters:
-  ///   - blob: which content.
-  ///   - maxSize: bytes that the caller has room for; no limit when nil.
+  ///   - blob: the content.
+  ///   - maxSize: the most bytes that the caller has room for; no limit when nil.
   /// - Throws: `.notFound` when the content is not stored any more; `.resourceExhausted` when it is
-  ///   longer than `maxSize`; `.dataLoss` naming the file and who holds the content when its bytes
-  ///   are damaged.
+  ///   longer than `maxSize`; `.dataLoss`, naming the file and the holders of the content, when its
+  ///   bytes are damaged.
   /// - Complexity: O(bytes), all of them in memory.
   public func data(
     of blob: BlobReference, maxSize: Int? = nil
@@ -129,7 +130,7 @@ public struct Storage: Sendable {
   ///
   /// - Parameters:
   ///   - blob: the content.
-  ///   - range: the places of the bytes; a range that goes behind the end stops there. All bytes
+  ///   - range: the positions of the bytes; a range that goes beyond the end stops there. All bytes
   ///     when nil.
   public func bytes(of blob: BlobReference, in range: Range<Int>? = nil) -> StorageBytes {
     StorageBytes(range) { [database] () throws(DatabaseError) in
@@ -139,7 +140,7 @@ public struct Storage: Sendable {
 }
 
 extension Database {
-  /// Opens what is stored under a digest for reading.
+  /// Opens the content stored under a digest for reading.
   ///
   /// Throws `.notFound` when it is not stored.
   func reader(
@@ -149,10 +150,10 @@ extension Database {
     return reader
   }
 
-  /// Opens what a reference is of for reading.
+  /// Opens the content of a reference for reading.
   ///
-  /// Throws `.notFound` when it is not stored; `.invalidArgument` when the reference cannot be of
-  /// what is.
+  /// Throws `.notFound` when it is not stored; `.invalidArgument` when the reference does not fit
+  /// the stored content.
   func reader(of blob: BlobReference) async throws(DatabaseError) -> ContentReader {
     guard let reader = try await contents.reader(of: blob) else { throw .notStored("\(blob)") }
     return reader
@@ -166,7 +167,7 @@ extension DatabaseError {
 }
 
 extension ContentReader {
-  /// Bytes that are read at once.
+  /// The most bytes read at once.
   static let pieceLength = 1 << 20
 
   /// All bytes.
@@ -177,7 +178,7 @@ extension ContentReader {
       throw DatabaseError(
         .resourceExhausted, "there are \(length) bytes, and \(maxSize) were allowed", path: name())
     }
-    // Most are one piece, which is copied once.
+    // Most contents are one piece, which is copied once.
     if length <= Self.pieceLength { return Data(try await read(0..<length)) }
     var data = Data(capacity: length)
     while data.count < length {

@@ -1,5 +1,6 @@
-// Getting the bytes of a path: at once, in a range, into a file, or piece by piece. What is opened
-// is a content, so it stays what it was and is kept while it is read, whatever becomes of the path.
+// Reads the bytes of a path: all at once, in a range, into a file, or piece by piece. A read opens
+// a content, so the bytes do not change and stay stored while they are read, whatever happens to
+// the path.
 
 internal import OndolEngine
 public import OndolFoundation
@@ -7,36 +8,36 @@ public import OndolFoundation
 extension StorageReference {
   /// All bytes of the object here.
   ///
-  /// - Parameter maxSize: bytes that the caller has room for.
+  /// - Parameter maxSize: the most bytes that the caller has room for.
   /// - Throws: `.notFound` when there is no object; `.resourceExhausted` when it is longer than
-  ///   `maxSize`; `.dataLoss` naming the file and who holds the content when its bytes are damaged;
-  ///   `.cancelled`.
+  ///   `maxSize`; `.dataLoss`, naming the file and the holders of the content, when its bytes are
+  ///   damaged; `.cancelled`.
   /// - Complexity: O(bytes), all of them in memory.
   public func data(maxSize: Int) async throws(DatabaseError) -> Data {
     try await open().data(maxSize: maxSize, named: fullPath)
   }
 
   /// The bytes of the object here, or some of them, piece by piece: at most a megabyte at a time,
-  /// and the next piece is read when it is asked for. All of them are of the object as it is when
-  /// the first is asked for.
+  /// and each piece is read on request. All of them belong to the object as it is when the first
+  /// piece is requested.
   ///
   ///     for try await chunk in photo.bytes(in: 0..<65_536) { … }
   ///
-  /// - Parameter range: the places of the bytes; a range that goes behind the end stops there. All
-  ///   bytes when nil.
+  /// - Parameter range: the positions of the bytes; a range that goes beyond the end stops there.
+  ///   All bytes when nil.
   public func bytes(in range: Range<Int>? = nil) -> StorageBytes {
     StorageBytes(range) { () throws(DatabaseError) in try await open() }
   }
 
-  /// Writes the bytes of the object here to a file, in the place of one that is there. Nobody sees
-  /// half of it: the file takes its place when its bytes are on the device.
+  /// Writes the bytes of the object here to a file, and replaces an existing one. No reader sees
+  /// part of it: the new file appears only when all its bytes are on the device.
   ///
   /// - Parameters:
-  ///   - path: the file's.
+  ///   - path: the file's path.
   ///   - progress: called from time to time, on the caller's actor.
   /// - Throws: `.notFound` when there is no object, or no such directory; `.permissionDenied` or
-  ///   `.resourceExhausted` when the file cannot be written; otherwise as `data(maxSize:)`. Then
-  ///   the old file is still there.
+  ///   `.resourceExhausted` when the file cannot be written; otherwise as `data(maxSize:)`. After
+  ///   an error, the old file is still there.
   /// - Complexity: O(bytes), about a megabyte of them in memory.
   public func write(
     toFile path: String, progress: (StorageProgress) -> Void = { _ in }
@@ -60,12 +61,12 @@ extension StorageReference {
     }
   }
 
-  /// Writes the bytes of the object here to a file, as `write(toFile:)` with its path does.
+  /// Writes the bytes of the object here to a file, like `write(toFile:)` with its path.
   ///
   /// - Parameters:
-  ///   - url: the file's.
+  ///   - url: the file's URL.
   ///   - progress: called from time to time, on the caller's actor.
-  /// - Throws: `.invalidArgument` when the URL is none of a file; otherwise as with a path.
+  /// - Throws: `.invalidArgument` when the URL is not a file's; otherwise as with a path.
   /// - Complexity: O(bytes), about a megabyte of them in memory.
   public func write(
     toFile url: URL, progress: (StorageProgress) -> Void = { _ in }
@@ -78,7 +79,7 @@ extension StorageReference {
 
   /// Opens the content of the object here.
   func open() async throws(DatabaseError) -> ContentReader {
-    // Between the two looks another put may come, and the old content be given up.
+    // Another put may come between the two checks, and the old content be reclaimed.
     while true {
       let metadata = try await readMetadata()
       guard let digest = metadata.sha256 else { throw StorageCondition.missing(fullPath) }
@@ -93,12 +94,12 @@ extension StorageReference {
 
 /// The bytes of a content, piece by piece.
 ///
-/// Each iterator reads for itself, from the beginning. The content is kept while an iterator is at
-/// it.
+/// Each iterator reads from the beginning, independently. An iterator keeps the content stored
+/// while it reads.
 public struct StorageBytes: AsyncSequence, Sendable {
   /// A piece of at most a megabyte, never empty.
   public typealias Element = [UInt8]
-  /// What reading throws.
+  /// The errors of reading.
   public typealias Failure = DatabaseError
 
   private let range: Range<Int>?
@@ -111,10 +112,10 @@ public struct StorageBytes: AsyncSequence, Sendable {
     self.open = open
   }
 
-  /// Begins to read.
+  /// Begins reading.
   public func makeAsyncIterator() -> Iterator { Iterator(range: range, open: open) }
 
-  /// One who reads.
+  /// Reads the pieces.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let range: Range<Int>?
     fileprivate let open: @Sendable () async throws(DatabaseError) -> ContentReader

@@ -1,29 +1,31 @@
-// What is below a folder, one level at a time. On the read path: a walk over the ids of storage
-// paths, which are in the order of their names; a folder below is one leap, however much is in it.
+// Lists the contents of a folder, one level at a time. On the read path: a walk over the ids of
+// storage paths, which are in the order of their names. It skips each folder in one leap, however
+// much is in it.
 
 internal import OndolEngine
 
-/// What is directly below a folder, or a page of it.
+/// The objects and folders directly below a folder, or a page of them.
 public struct StorageListing: Sendable, Hashable {
   /// The objects, in the order of their names.
   public let items: [StorageReference]
-  /// The folders, in the order of their names. A name may be that of an object, too.
+  /// The folders, in the order of their names. An object may have the same name.
   public let prefixes: [StorageReference]
-  /// Gives the next page to `list(maxResults:pageToken:)`; nil at the end.
+  /// Pass this to `list(maxResults:pageToken:)` for the next page; nil at the end.
   public let nextPageToken: String?
 }
 
 extension StorageReference {
-  /// Objects and folders on one page, at most.
+  /// The most objects and folders on one page.
   private static let pageLimit = 1_000
 
-  /// A page of what is directly below this folder: names in order, objects and folders together. As
-  /// of one moment; what comes or goes between two pages is on the next one or not.
+  /// A page of the objects and folders directly below this folder, together in the order of their
+  /// names. A page is as of one moment. An object that is added or removed between two pages may or
+  /// may not be on the next one.
   ///
   /// - Parameters:
   ///   - maxResults: objects and folders on the page, 1 to 1,000.
-  ///   - pageToken: from the page before; nil for the first.
-  /// - Throws: `.invalidArgument` when the number, the token or the path cannot be one.
+  ///   - pageToken: from the previous page; nil for the first.
+  /// - Throws: `.invalidArgument` when the number, the token or the path is invalid.
   /// - Complexity: O(results), one lookup each, whatever is in the folders below.
   public func list(
     maxResults: Int, pageToken: String? = nil
@@ -38,7 +40,7 @@ extension StorageReference {
 
   /// Everything directly below this folder, as of one moment.
   ///
-  /// - Throws: `.invalidArgument` when the path cannot be one.
+  /// - Throws: `.invalidArgument` when the path is invalid.
   /// - Complexity: O(results), one lookup each, whatever is in the folders below.
   public func listAll() async throws(DatabaseError) -> StorageListing {
     try await list(limit: .max, behind: nil)
@@ -71,10 +73,10 @@ extension StorageReference {
 private struct FolderPage: Sendable {
   private(set) var items: [String] = []
   private(set) var folders: [String] = []
-  /// The last of them when there are more: a path, with "/" behind a folder's.
+  /// The last name when there are more: a path, with "/" after a folder's.
   private(set) var next: String?
 
-  /// - Parameter token: the last of the page before.
+  /// - Parameter token: the last name of the previous page.
   init(
     of folder: String, behind token: String?, limit: Int, in rows: Rows
   ) throws(DatabaseError) {
@@ -108,19 +110,19 @@ private struct FolderPage: Sendable {
       }
       if isItem { items.append(child) } else { folders.append(child) }
       last = isItem ? child : child + "/"
-      // An object's row is in front of what is below a folder of the same name.
+      // An object's row comes before everything below a folder of the same name.
       lower = isItem ? walk.cursor.key.array + [0] : Self.end(keyspace, of: child)
     }
   }
 
-  /// In front of everything below a folder.
+  /// Before everything below a folder.
   private static func start(_ keyspace: Keyspace, of folder: String) -> [UInt8] {
     var writer = KeyWriter(keyspace.prefix)
     writer.append(textPrefix: StorageRows.idPrefix(ofFolder: folder))
     return writer.bytes
   }
 
-  /// Behind everything below a folder.
+  /// After everything below a folder.
   private static func end(_ keyspace: Keyspace, of folder: String) -> [UInt8] {
     let start = start(keyspace, of: folder)
     return KeyCoding.successor(ofPrefix: start) ?? keyspace.prefix + [KeyCoding.afterAll]

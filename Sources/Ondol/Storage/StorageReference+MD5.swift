@@ -1,12 +1,12 @@
-// MD5, because Firebase Storage gives it and apps compare it. It is worked out when it is asked
-// for: what Ondol itself relies on is the SHA-256.
+// MD5, because Firebase Storage provides it and apps compare it. It is computed on request. Ondol
+// itself relies on SHA-256.
 
 internal import Crypto
 internal import OndolFoundation
 
 extension StorageReference {
-  /// The MD5 of the bytes here, in Base64, as Firebase Storage has it in its metadata. It tells
-  /// accidents, not forgeries; `StorageMetadata.sha256` tells both, and costs nothing.
+  /// The MD5 of the bytes here, in Base64, as Firebase Storage has it in its metadata. It detects
+  /// accidents, not forgeries. `StorageMetadata.sha256` detects both, and costs nothing.
   ///
   /// - Throws: `.notFound` when there is no object; otherwise as `data(maxSize:)`.
   /// - Complexity: O(bytes), a megabyte of them in memory.

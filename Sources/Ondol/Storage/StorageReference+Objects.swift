@@ -1,10 +1,10 @@
-// What happens to objects beside their bytes: metadata, deleting, copying and moving. Each is one
-// commit on the path's document; no bytes are touched, because a copy is one more holder.
+// Operations on objects apart from their bytes: metadata, deleting, copying and moving. Each is one
+// commit on the path's document and touches no bytes, because a copy is only one more holder.
 
 internal import OndolEngine
 
 extension StorageReference {
-  /// What is known of the object here.
+  /// The metadata of the object here.
   ///
   /// - Throws: `.notFound` when there is no object; `.invalidArgument` when the path is wrong.
   /// - Complexity: one lookup.
@@ -13,7 +13,7 @@ extension StorageReference {
     return try await readMetadata()
   }
 
-  /// As `getMetadata()`, also in the body of a transaction.
+  /// Like `getMetadata()`, but also works in the body of a transaction.
   func readMetadata() async throws(DatabaseError) -> StorageMetadata {
     let path = try document()
     let reference = DocumentReference(database: database, place: .success(path))
@@ -32,17 +32,17 @@ extension StorageReference {
     return try await reference.getDocument().exists
   }
 
-  /// Changes the properties of the object's metadata that were assigned in `metadata`: one that is
-  /// nil there is cleared. Raises the metageneration; generation and bytes stay.
+  /// Changes the properties of the object's metadata that were assigned in `metadata`. An assigned
+  /// nil clears a property. Raises the metageneration; generation and bytes stay.
   ///
   /// - Parameters:
-  ///   - metadata: what is to change: the properties that were assigned.
+  ///   - metadata: the properties to change: those that were assigned.
   ///   - generation: the generation that the object must have; any when nil.
   ///   - metageneration: the metageneration it must have; any when nil.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Returns: the metadata as it is then.
+  /// - Returns: the new metadata.
   /// - Throws: `.notFound` when there is no object; `.aborted` when it has another generation or
-  ///   metageneration; `.invalidArgument` when the metadata cannot be kept.
+  ///   metageneration; `.invalidArgument` when the metadata is invalid.
   /// - Complexity: as an update of a document, whatever the bytes.
   @discardableResult
   public func updateMetadata(
@@ -58,13 +58,13 @@ extension StorageReference {
     return try commit.metadata(of: path, in: database)
   }
 
-  /// Deletes the object here. Its content goes with its last holder.
+  /// Deletes the object here. Ondol deletes its content after the last holder.
   ///
   /// - Parameters:
   ///   - generation: the generation that the object must have; any when nil.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` naming the document when
-  ///   one links this path; `.aborted` when the object has another generation.
+  /// - Throws: `.notFound` when there is no object; `.failedPrecondition`, naming the document,
+  ///   when one links to this path; `.aborted` when the object has another generation.
   /// - Complexity: as a delete of a document, whatever the bytes.
   public func delete(
     ifGeneration generation: Int64? = nil, durability: Durability? = nil
@@ -75,17 +75,17 @@ extension StorageReference {
       [DocumentWrite(path: try document(), intent: intent)], durability: durability)
   }
 
-  /// Copies the object here to another place of the same database, metadata included, in one
+  /// Copies the object here to another path of the same database, including its metadata, in one
   /// commit. The copy has a generation of its own.
   ///
   /// - Parameters:
-  ///   - target: where the copy is to be.
+  ///   - target: where the copy goes.
   ///   - generation: the generation that an object there must have; 0 when there must be none, any
   ///     when nil.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Returns: the copy's metadata.
-  /// - Throws: `.notFound` when there is no object here; `.invalidArgument` when the other place is
-  ///   in another database; `.aborted` or `.alreadyExists` when the object there has another
+  /// - Throws: `.notFound` when there is no object here; `.invalidArgument` when the target is in
+  ///   another database; `.aborted` or `.alreadyExists` when the object there has another
   ///   generation.
   /// - Complexity: as a write of a document, whatever the bytes.
   @discardableResult
@@ -96,17 +96,17 @@ extension StorageReference {
     try await transfer(to: target, generation, durability, isMove: false)
   }
 
-  /// Moves the object here to another place of the same database, in one commit: nobody sees it at
-  /// both places, or at none.
+  /// Moves the object here to another path of the same database, in one commit: no reader sees it
+  /// at both paths, or at neither.
   ///
   /// - Parameters:
-  ///   - target: where the object is to be.
+  ///   - target: where the object goes.
   ///   - generation: the generation that an object there must have; 0 when there must be none, any
   ///     when nil.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Returns: the metadata at the other place, with a generation of its own.
-  /// - Throws: as `copy(to:ifGeneration:durability:)`; `.failedPrecondition` naming the document
-  ///   when one links this path.
+  /// - Returns: the metadata at the target, with a generation of its own.
+  /// - Throws: as `copy(to:ifGeneration:durability:)`; `.failedPrecondition`, naming the document,
+  ///   when one links to this path.
   /// - Complexity: as two writes of documents, whatever the bytes.
   @discardableResult
   public func move(
@@ -135,7 +135,7 @@ extension StorageReference {
 }
 
 extension Database {
-  /// Commits what `body` reads and writes, as often as it takes.
+  /// Commits what `body` reads and writes, and retries as often as needed.
   func deriveWrites(
     _ durability: Durability?, _ body: (Transaction) throws(DatabaseError) -> Void
   ) async throws(DatabaseError) -> CompletedCommit {

@@ -1,11 +1,11 @@
-// Storage, live: the object at a path and what is below it, as documents are listened to, because
-// paths are documents. One query stands behind it, over the ids that the path begins.
+// Live storage: listens to the object at a path and to everything below it. Paths are documents, so
+// this is one query over the ids that begin with the path.
 
 internal import OndolEngine
 
-/// What is at a place in storage, as of one commit.
+/// The state of a path in storage, as of one commit.
 public struct StorageSnapshot: Sendable {
-  /// The place.
+  /// The location.
   public let reference: StorageReference
   /// The object's metadata; nil while there is no object here.
   public let metadata: StorageMetadata?
@@ -19,17 +19,17 @@ public struct StorageSnapshot: Sendable {
 }
 
 extension StorageReference {
-  /// The object here and what is directly below, and every later state of them.
+  /// The object here and the objects and folders directly below, and every later state of them.
   ///
   ///     for try await images in storage.reference(withPath: "images").snapshots {
   ///       show(images.items)
   ///     }
   ///
-  /// The first snapshot comes at once, a later one when an object here or anywhere below comes,
-  /// goes or changes. Each commit is one step: a move is never seen half.
+  /// The first snapshot comes at once. Later ones come when an object here or anywhere below is
+  /// added, removed or changed. Each commit is one step: a listener never sees half of a move.
   ///
-  /// What a listener pays: memory for the metadata of all that is below, and O(log n) for each
-  /// change there; a commit elsewhere costs nothing.
+  /// A listener costs memory for the metadata of everything below, and O(log n) for each change
+  /// there. A commit elsewhere costs nothing.
   public var snapshots: Updates<StorageSnapshot> {
     let reference = self
     return Updates { () throws(DatabaseError) in
@@ -57,7 +57,7 @@ extension StorageReference {
 }
 
 extension StorageSnapshot {
-  /// - Parameter documents: of the paths here and below, in order.
+  /// - Parameter documents: those of the paths here and below, in order.
   fileprivate init(_ reference: StorageReference, _ documents: [DocumentSnapshot]) {
     self.reference = reference
     var metadata: StorageMetadata?

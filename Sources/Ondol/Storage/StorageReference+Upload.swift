@@ -1,29 +1,28 @@
-// Putting bytes at a path. The bytes are staged first, which takes as long as they are; then one
-// commit writes the path's document, which holds them. So an upload that fails or is cancelled
-// leaves what was there, and one that replaces an object never shows half of either.
+// Puts bytes at a path. The bytes are staged first, which takes time in proportion to their length.
+// Then one commit writes the path's document, which holds them. So an upload that fails or is
+// cancelled changes nothing, and one that replaces an object never shows half of either.
 
 internal import OndolEngine
 public import OndolFoundation
 
 extension StorageReference {
-  /// Puts bytes here, in the place of the object that is here. Others see the old object until the
-  /// commit and the new one from there on; who reads the old one goes on reading it.
+  /// Puts bytes here, and replaces an existing object. Readers see the old object until the commit
+  /// and the new one afterwards. A reader of the old one continues to read it.
   ///
   /// As in Firebase Storage, nothing of the old object's metadata stays.
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
   ///   - expected: the digest the bytes must have; not compared when nil.
-  ///   - durability: what the commit survives; the database's own when nil. The bytes are on the
-  ///     device before it, whatever it says.
+  ///   - durability: what the commit survives; the database's own when nil. The bytes are always on
+  ///     the device before the commit.
   ///   - progress: called from time to time, on the caller's actor.
   /// - Returns: the new object's metadata.
   /// - Throws: `.invalidArgument` when the path, the metadata or the digest is wrong; `.aborted` or
   ///   `.alreadyExists` when the object has another generation; `.resourceExhausted` when the disk
-  ///   is full; `.cancelled` when the task was cancelled in time, and nothing has changed then.
+  ///   is full; `.cancelled` when the task was cancelled in time, and then nothing has changed.
   /// - Complexity: O(bytes), written and synced; only hashed when they are stored already.
   @discardableResult
   public func putData(
@@ -40,13 +39,12 @@ extension StorageReference {
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
 
-  /// Puts the bytes of a file here, as `putData` does. They are read once, piece by piece; the file
-  /// may change or go as soon as this has returned.
+  /// Puts the bytes of a file here, like `putData`. The file is read once, piece by piece. It may
+  /// change or be removed as soon as this has returned.
   ///
   /// - Parameters:
-  ///   - path: the file's.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - path: the file's path.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: what the commit survives; the database's own when nil.
@@ -73,17 +71,16 @@ extension StorageReference {
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
 
-  /// Puts the bytes of a file here, as `putFile(from:)` with its path does.
+  /// Puts the bytes of a file here, like `putFile(from:)` with its path.
   ///
   /// - Parameters:
-  ///   - url: the file's.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - url: the file's URL.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - progress: called from time to time, on the caller's actor.
-  /// - Throws: `.invalidArgument` when the URL is none of a file; otherwise as with a path.
+  /// - Throws: `.invalidArgument` when the URL is not a file's; otherwise as with a path.
   /// - Complexity: O(bytes), about three megabytes of them in memory.
   @discardableResult
   public func putFile(
@@ -99,18 +96,17 @@ extension StorageReference {
       durability: durability, progress: progress)
   }
 
-  /// Puts the bytes here that a sequence brings chunk by chunk, as `putData` does. The next chunk
-  /// is asked for when the one before is taken.
+  /// Puts the bytes of a sequence of chunks here, like `putData`. It requests the next chunk when
+  /// it has taken the previous one.
   ///
   /// - Parameters:
-  ///   - chunks: the bytes, piece by piece; empty pieces count for nothing.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - chunks: the bytes, piece by piece; empty pieces are ignored.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - progress: called from time to time, on the caller's actor.
-  /// - Throws: what the sequence throws, and nothing has changed then; otherwise as `putData`.
+  /// - Throws: what the sequence throws, and then nothing has changed; otherwise as `putData`.
   /// - Complexity: O(bytes), about three megabytes and a chunk of them in memory.
   @discardableResult
   public func put<Chunks: AsyncSequence>(
@@ -127,17 +123,16 @@ extension StorageReference {
     return try await upload.commit(staged, StorageCondition(generation: generation), durability)
   }
 
-  /// Puts the bytes here that a sequence brings one by one, as with chunks.
+  /// Puts the bytes of a sequence of single bytes here, as with chunks.
   ///
   /// - Parameters:
   ///   - bytes: the bytes.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that the object here must have; 0 when there must be none.
   ///   - expected: the digest the bytes must have; not compared when nil.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - progress: called from time to time, on the caller's actor.
-  /// - Throws: what the sequence throws, and nothing has changed then; otherwise as `putData`.
+  /// - Throws: what the sequence throws, and then nothing has changed; otherwise as `putData`.
   /// - Complexity: O(bytes), about three megabytes of them in memory. Chunks are faster.
   @discardableResult
   public func put<Bytes: AsyncSequence>(
@@ -164,7 +159,7 @@ extension StorageReference {
 }
 
 private enum ByteCount {
-  /// Bytes that are gathered where they come one by one.
+  /// How many single bytes are collected into a chunk.
   static let chunk = 1 << 16
 }
 
@@ -174,7 +169,7 @@ private struct Upload {
   private let document: DocumentPath
   private let totalBytes: Int?
   private var metadata: StorageMetadata
-  /// The first bytes, which tell what kind they are.
+  /// The first bytes, from which the content type is detected.
   private var head: [UInt8] = []
   private var length = 0
 
@@ -220,7 +215,8 @@ private struct Upload {
 extension StorageMetadata {
   /// The write that puts a content at a path. Sets the content type when there is none.
   ///
-  /// - Parameter head: the first bytes, `ContentSniffer.length` where there are as many.
+  /// - Parameter head: the first bytes: `ContentSniffer.length` of them, or all when there are
+  ///   fewer.
   func put(
     _ staged: StagedContent, head: [UInt8], at document: DocumentPath,
     _ condition: StorageCondition = StorageCondition()

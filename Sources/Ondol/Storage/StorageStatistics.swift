@@ -1,15 +1,15 @@
-// The accounting of storage: what is stored, who holds it, and what came back. Counted from the
-// rows, which are the truth; nothing is kept up to date for it.
+// Statistics of storage: what is stored, its holders, and what was reclaimed. They are counted from
+// the rows, which are the truth, so nothing has to be kept up to date.
 
 internal import OndolEngine
 
-/// What is in storage, and who holds it.
+/// What is in storage, and its holders.
 public struct StorageStatistics: Sendable, Hashable {
   /// Contents that are stored, each once.
   public var contents = 0
   /// Their bytes.
   public var bytes = 0
-  /// The bytes they take in files, compressed where that pays.
+  /// The bytes they take in files, compressed when that saves space.
   public var storedBytes = 0
   /// Storage paths that hold a content.
   public var paths = 0
@@ -17,21 +17,20 @@ public struct StorageStatistics: Sendable, Hashable {
   public var documents = 0
   /// Contents that were derived from others.
   public var derived = 0
-  /// What the holders would take if each had its bytes for itself.
+  /// The bytes that the holders would take without sharing.
   public var heldBytes = 0
-  /// Contents that nobody holds: yet, by a lease, or no more, and then they are about to be
-  /// reclaimed.
+  /// Contents without a holder: new ones under a lease, and ones that are about to be reclaimed.
   public var unheldContents = 0
   /// Their bytes.
   public var unheldBytes = 0
-  /// Contents given up since the database was opened.
+  /// Contents reclaimed since the database was opened.
   public var reclaimedContents = 0
-  /// Bytes that files have lost by that.
+  /// Bytes freed in files by that.
   public var reclaimedBytes = 0
 }
 
 extension Storage {
-  /// What is in storage, who holds it, and what was reclaimed since the database was opened. All as
+  /// What is in storage, its holders, and what was reclaimed since the database was opened. All as
   /// of one moment.
   ///
   /// - Throws: `.dataLoss` when a row is damaged; `.failedPrecondition` when the database is
@@ -48,14 +47,15 @@ extension Storage {
     return statistics
   }
 
-  /// Gives up now what nobody holds any more, instead of soon: contents whose lease is over, or
-  /// whose last holder went longer ago than `Options.blobGracePeriod`. What a reader or a snapshot
-  /// still sees stays until later. Where this goes on in the background already, it is left to
-  /// that, and nothing is reported here.
+  /// Reclaims contents without a holder now instead of later: those whose lease is over, or whose
+  /// last holder was removed longer ago than `Options.blobGracePeriod`. Contents that a reader or a
+  /// snapshot still sees stay until later. If reclaiming runs in the background already, this call
+  /// leaves it to that and reports nothing.
   ///
-  /// - Returns: contents given up, and bytes that files have lost.
-  /// - Throws: `.cancelled` when the task was cancelled, and the rest comes later; as writes do.
-  /// - Complexity: O(contents given up), and O(bytes) of the files that become smaller.
+  /// - Returns: the contents reclaimed, and the bytes freed in files.
+  /// - Throws: `.cancelled` when the task was cancelled, and the rest is reclaimed later; otherwise
+  ///   as writes do.
+  /// - Complexity: O(contents reclaimed), and O(bytes) of the files that become smaller.
   @discardableResult
   public func reclaim() async throws(DatabaseError) -> (contents: Int, bytes: Int) {
     try database.refuseInTransaction("reclaim")

@@ -1,9 +1,10 @@
-// URLs of objects. They name the database and the path, so they are stable: they lead to whatever
-// is at the path, and are the same after a restart, or on a copy of the database.
+// URLs of objects. They name the database and the path, so they are stable: they lead to the object
+// currently at the path, and stay the same after a restart or on a copy of the database.
 //
 //   ondol://<identity of the database, 32 hexadecimal digits>/<path, percent-encoded>
 //
-// Where a content is a file of its own, the URL is that file's, with the same as its fragment.
+// For a content that is a file of its own, the URL is that file's, with the same text as its
+// fragment.
 
 internal import OndolEngine
 public import OndolFoundation
@@ -11,16 +12,16 @@ public import OndolFoundation
 extension StorageReference {
   private static let scheme = "ondol"
 
-  /// A URL of the object here. `Storage.reference(for:)` leads back from it, for as long as there
-  /// is this database.
+  /// A URL of the object here. `Storage.reference(for:)` converts it back, as long as this database
+  /// exists.
   ///
-  /// Where the content is a file of its own, as large ones are, the URL is the file's
-  /// (`isFileURL`), for what takes files: players, image views, other processes that read it. Do
-  /// not change that file. It is the object's as of now, and stays for as long as something holds
-  /// the content: when another is put here, ask again. Otherwise the URL is one only Ondol reads.
+  /// When the content is a file of its own, as large ones are, the URL is the file's (`isFileURL`),
+  /// for code that takes files: players, image views, other processes. Do not change that file. It
+  /// is the object's as of now, and stays as long as the content has a holder. When another object
+  /// is put here, call this again. Otherwise the URL is one that only Ondol can read.
   ///
-  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` where the file it would
-  ///   be is encrypted: `bytes(in:)` and `write(toFile:)` give what is in it.
+  /// - Throws: `.notFound` when there is no object; `.failedPrecondition` when the file would be
+  ///   encrypted. In that case, use `bytes(in:)` or `write(toFile:)`.
   /// - Complexity: two lookups.
   public func downloadURL() async throws(DatabaseError) -> URL {
     let metadata = try await getMetadata()
@@ -50,7 +51,7 @@ extension StorageReference {
     return "\(database.identity)/\(path)"
   }
 
-  /// The reference in the part of a URL behind the scheme; nil when it is another database's.
+  /// The reference in the part of a URL after the scheme; nil when it is another database's.
   fileprivate static func reference(
     for place: Substring, in database: Database
   ) -> StorageReference? {
@@ -74,11 +75,11 @@ extension StorageReference {
 }
 
 extension Storage {
-  /// The place that a URL of `StorageReference.downloadURL()` names.
+  /// The location that a URL of `StorageReference.downloadURL()` names.
   ///
-  /// - Parameter url: what `downloadURL()` gave, by this database or by another opening of the same
-  ///   one.
-  /// - Throws: `.invalidArgument` when the URL is of another database, or none of an object.
+  /// - Parameter url: a URL that `downloadURL()` returned, in this opening of the database or in
+  ///   another one.
+  /// - Throws: `.invalidArgument` when the URL is of another database, or not of an object.
   public func reference(for url: URL) throws(DatabaseError) -> StorageReference {
     let text = url.absoluteString
     guard let reference = StorageReference.reference(forText: text, in: database) else {

@@ -1,11 +1,12 @@
-// Bytes and documents in one commit: what makes orphans and dangling paths impossible. Bytes are
-// staged when they are put, which is what takes long; the commit then names them together with the
-// documents, or nobody does and they go.
+// Bytes and documents in one commit, which makes orphans and dangling paths impossible. Putting
+// bytes stages them, which is the slow part. The commit then refers to them together with the
+// documents. Without a commit, they are reclaimed.
 
 internal import OndolEngine
 
 extension Transaction {
-  /// Puts bytes at a path, visible with everything else that the transaction writes.
+  /// Puts bytes at a path. They become visible together with everything else that the transaction
+  /// writes.
   ///
   ///     try await database.runTransaction { transaction in
   ///       try await transaction.putData(png, at: "images/lamp.png")
@@ -14,9 +15,8 @@ extension Transaction {
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - path: where the object is to be.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - path: where the object goes.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that an object there must have; 0 when there must be none, any
   ///     when nil.
   /// - Returns: the content, as a value for a document's field.
@@ -43,11 +43,11 @@ extension Transaction {
   }
 
   /// Stores bytes for a document that the transaction writes to refer to. Bytes that no document
-  /// refers to when it is committed are let go of.
+  /// refers to at the commit are reclaimed.
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - contentType: told from the bytes when nil.
+  ///   - contentType: detected from the bytes when nil.
   /// - Returns: the content, as a value for a document's field.
   /// - Throws: as `Storage.put`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: O(bytes), written and synced; only hashed when they are stored already, as in
@@ -65,13 +65,13 @@ extension Transaction {
   }
 
   /// Stores bytes for documents of a collection with a key of its own that the transaction writes,
-  /// as `Storage.put(_:for:contentType:expecting:durability:)` does. Those that no document refers
-  /// to when it is committed are let go of.
+  /// like `Storage.put(_:for:contentType:expecting:durability:)`. Bytes that no document refers to
+  /// at the commit are reclaimed.
   ///
   /// - Parameters:
   ///   - data: the bytes.
   ///   - collection: the collection, or one below a document of it.
-  ///   - contentType: told from the bytes when nil.
+  ///   - contentType: detected from the bytes when nil.
   /// - Returns: the content, as a value for a document's field.
   /// - Throws: as with `Storage`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: O(bytes), sealed, written and synced in every attempt.
@@ -85,9 +85,9 @@ extension Transaction {
     return sealed.blob
   }
 
-  /// What is known of the object at a path, as the transaction has left it; nil when there is none.
+  /// The metadata of the object at a path, as the transaction has left it; nil when there is none.
   ///
-  /// - Parameter path: the object's.
+  /// - Parameter path: the object's path.
   /// - Throws: as `getDocument(_:)`.
   public func getMetadata(at path: String) throws(DatabaseError) -> StorageMetadata? {
     try metadata(of: database.storage.reference(withPath: path))
@@ -96,10 +96,10 @@ extension Transaction {
   /// Deletes the object at a path.
   ///
   /// - Parameters:
-  ///   - path: the object's.
+  ///   - path: the object's path.
   ///   - generation: the generation that the object must have; any when nil.
-  /// - Throws: `.notFound` when there is no object. A document that links the path after all that
-  ///   the transaction does makes the commit throw `.failedPrecondition`.
+  /// - Throws: `.notFound` when there is no object. If a document still links to the path at the
+  ///   end of the transaction, the commit throws `.failedPrecondition`.
   public func deleteObject(
     at path: String, ifGeneration generation: Int64? = nil
   ) throws(DatabaseError) {
@@ -123,7 +123,7 @@ extension Transaction {
         path: try check(reference), intent: WriteCompiler.delete(precondition: .object(condition))))
   }
 
-  /// Makes the object at one place that at another, too.
+  /// Puts the object at one path at another path as well.
   func copyObject(
     from source: StorageReference, to target: StorageReference, _ condition: StorageCondition
   ) throws(DatabaseError) {
@@ -136,7 +136,7 @@ extension Transaction {
     try add(DocumentWrite(path: try check(target), intent: intent))
   }
 
-  /// The document of an object, in this transaction.
+  /// Checks a reference for this transaction; returns its document.
   private func check(_ reference: StorageReference) throws(DatabaseError) -> DocumentPath {
     let path = try reference.document()
     return try check(DocumentReference(database: reference.database, place: .success(path)))
@@ -148,14 +148,13 @@ extension WriteBatch {
   ///
   /// - Parameters:
   ///   - data: the bytes, kept in memory until the commit.
-  ///   - path: where the object is to be.
-  ///   - metadata: what is to be said of the object. The content type is told from the bytes when
-  ///     it says none.
+  ///   - path: where the object goes.
+  ///   - metadata: the object's metadata. Without a content type, that is detected from the bytes.
   ///   - generation: the generation that an object there must have; 0 when there must be none, any
   ///     when nil.
   /// - Returns: the batch.
-  /// - Throws: `.invalidArgument` when the path or the metadata is wrong; what
-  ///   `StorageReference.putData` throws beside is thrown by `commit(durability:)`.
+  /// - Throws: `.invalidArgument` when the path or the metadata is wrong. All other errors of
+  ///   `StorageReference.putData` are thrown by `commit(durability:)`.
   @discardableResult
   public func putData(
     _ data: some Collection<UInt8> & Sendable, at path: String,
@@ -170,9 +169,9 @@ extension WriteBatch {
     return self
   }
 
-  /// Adds a delete of the object at a path; `.notFound` when there is none at the commit.
+  /// Adds a delete of the object at a path; the commit throws `.notFound` when there is none.
   ///
-  /// - Parameter path: the object's.
+  /// - Parameter path: the object's path.
   /// - Returns: the batch.
   /// - Throws: `.invalidArgument` when the path is wrong.
   @discardableResult
