@@ -1,6 +1,6 @@
-// The children of a node in one of their orders, as positions. Three ways lead through them: in the
-// order of keys and of priorities from row to row; by an index from row to row of the index; and
-// where there is neither, by a list of all positions, which is sorted once.
+// The children of a node in one of their orders, as positions. There are three ways to walk them:
+// by key and by priority from row to row; by an index from row to row of the index; and otherwise
+// by a list of all positions, which is sorted once.
 
 internal import OndolEngine
 
@@ -9,7 +9,7 @@ struct ChildOrder: ~Copyable {
   private enum Way {
     case keys
     case priorities
-    /// Rows that begin so, behind the node's key.
+    /// Rows whose keys begin with these bytes after the node's key.
     case index([UInt8])
     case list(KeyedTree<TreePosition>)
   }
@@ -40,7 +40,7 @@ struct ChildOrder: ~Copyable {
     if let list { way = .list(list) } else { way = .list(try Self.list(order, &cursor)) }
   }
 
-  /// The list of all positions, when that is the way.
+  /// The list of all positions, if this walks one.
   var list: KeyedTree<TreePosition>? { if case .list(let list) = way { list } else { nil } }
 
   /// All positions, sorted.
@@ -61,7 +61,7 @@ struct ChildOrder: ~Copyable {
 
   // MARK: - Steps
 
-  /// The first position at or behind `bound`.
+  /// The first position at or after `bound`.
   mutating func first(atOrAfter bound: [UInt8]) throws(DatabaseError) -> TreePosition? {
     switch way {
     case .keys:
@@ -113,7 +113,7 @@ struct ChildOrder: ~Copyable {
 
   // MARK: - Selections
 
-  /// The positions that a selection takes, in order.
+  /// The positions that a selection includes, in order.
   ///
   /// - Complexity: O(positions), each a step.
   mutating func positions(_ selection: TreeSelection) throws(DatabaseError) -> [TreePosition] {
@@ -157,7 +157,7 @@ struct ChildOrder: ~Copyable {
     try cursor.position(of: component, in: order)
   }
 
-  /// The children at these positions, with all below them.
+  /// The children at these positions, with everything below them.
   mutating func children(_ positions: some Sequence<TreePosition>) throws(DatabaseError)
     -> [TreeChild]
   {
@@ -166,14 +166,14 @@ struct ChildOrder: ~Copyable {
     return children
   }
 
-  /// The child with a key, with all below it.
+  /// The child with a key, with everything below it.
   mutating func child(_ component: [UInt8]) throws(DatabaseError) -> TreeChild {
     try TreeChild(component, try cursor.child(component))
   }
 }
 
 extension TreeCursor {
-  /// Where a child stands in an order; nil when there is no such child.
+  /// A child's position in an order; nil when there is no such child.
   mutating func position(
     of component: [UInt8], in order: TreeOrder
   ) throws(DatabaseError) -> TreePosition? {

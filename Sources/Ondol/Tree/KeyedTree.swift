@@ -1,13 +1,14 @@
-// Entries in the order of bytes that each has: a node's children, and where they stand. A listener
-// keeps the node it told last, and hands it out at no cost, because trees share what is the same.
+// Entries ordered by the bytes that each has: a node's children, and their positions. A listener
+// keeps the last node it delivered and hands it out at no cost, because trees share their equal
+// parts.
 
-/// What can be in a `KeyedTree`.
+/// An entry of a `KeyedTree`.
 protocol KeyedEntry: Sendable, Equatable {
-  /// What the entry is ordered by; no two entries of a tree have the same.
+  /// The bytes that order the entry; no two entries of a tree have the same.
   var orderedBy: [UInt8] { get }
 }
 
-/// By the bytes that entries have.
+/// Orders entries by their bytes.
 struct KeyedOrder<Entry: KeyedEntry>: EntryOrder {
   func key(of entry: Entry) -> [UInt8] { entry.orderedBy }
 
@@ -18,7 +19,7 @@ struct KeyedOrder<Entry: KeyedEntry>: EntryOrder {
 typealias KeyedTree<Entry: KeyedEntry> = OrderedTree<KeyedOrder<Entry>>
 
 extension OrderedTree {
-  /// No entries, or those that are in order already.
+  /// A tree without entries, or with those of a sorted list.
   init<E: KeyedEntry>(sorted entries: [E] = []) where Order == KeyedOrder<E> {
     self.init(KeyedOrder(), sorted: entries)
   }

@@ -1,13 +1,14 @@
 // The rows that a write to the tree changes, ordered, until they become a batch. One write can
-// change a hundred thousand, in any order; so they lie in chunks, each a short sorted array.
+// change a hundred thousand of them, in any order, so they are stored in chunks, each a short
+// sorted array.
 
 internal import OndolEngine
 
 /// A row as a write leaves it.
 struct PendingRow: Sendable {
-  /// Nil when it is removed.
+  /// Nil when the row is removed.
   var row: [UInt8]?
-  /// Where in the row the commit's time goes.
+  /// The position of the commit's time in the row.
   var stamp: Int?
   /// The row as it is stored.
   var before: [UInt8]?
@@ -31,7 +32,7 @@ struct PendingRows: Sendable {
     return isFound ? chunks[chunk][index].pending : nil
   }
 
-  /// Notes how a row is left. What is stored is kept from the first time.
+  /// Records the new state of a row. The stored state is kept from the first call.
   ///
   /// - Complexity: O(log n), and up to half a chunk is moved.
   mutating func set(_ key: [UInt8], _ row: [UInt8]?, stamp: Int?, before: [UInt8]?) {
@@ -80,7 +81,8 @@ struct PendingRows: Sendable {
     }
   }
 
-  /// Where the key is, or where it belongs: the chunk is the last that begins at or before it.
+  /// The position of the key, or where it would be inserted: in the last chunk that begins at or
+  /// before it.
   private func find(_ key: [UInt8]) -> (chunk: Int, index: Int, isFound: Bool) {
     var low = 0
     var high = chunks.count

@@ -1,26 +1,26 @@
-// From what an app writes to rows: stage 1 of the write path for the tree. Pure. A map becomes the
-// rows of its leaves, an array those of its elements and one that says that it is an array; null
-// and what is empty become nothing.
+// Turns what an app writes into rows: stage 1 of the write path for the tree. Pure. A map becomes
+// the rows of its leaves. An array becomes those of its elements and one row that marks it as an
+// array. Null and empty values become nothing.
 //
-// Maps may use the Realtime Database's own form for what JSON cannot say: `.priority` for the
-// priority of the node they stand for, `.value` for a leaf that has one, `.sv` for a value that is
-// made when the write is committed.
+// Maps may use the Realtime Database's own form for what JSON cannot express: `.priority` for a
+// node's priority, `.value` for a leaf that has one, `.sv` for a value that is computed when the
+// write is committed.
 
 internal import OndolEngine
 
-/// What a write makes of a place: the rows there and below, in the order of their keys.
+/// The rows at a place and below that a write makes, in the order of their keys.
 struct TreeContent: Sendable {
   struct Row: Sendable {
-    /// The key behind that of the place.
+    /// The key after that of the place.
     var suffix: [UInt8]
-    /// Bytes of the suffix in front of its last component.
+    /// Bytes of the suffix before its last component.
     var parentLength: Int
     var row: TreeRow
   }
 
   private(set) var rows: [Row] = []
 
-  /// Nothing: the node is removed.
+  /// No rows: the node is removed.
   static let nothing = TreeContent()
 
   var isEmpty: Bool { rows.isEmpty }
@@ -31,8 +31,8 @@ struct TreeContent: Sendable {
     self.rows = rows
   }
 
-  /// What `input` is at a place so deep in the tree. Throws `.invalidArgument` naming the place in
-  /// it when the tree cannot hold it.
+  /// The rows of `input` at a place of the given depth in the tree. Throws `.invalidArgument`,
+  /// naming the place, when the tree cannot hold the value.
   init(
     _ input: FieldInput, priority: Value? = nil, depth: Int
   ) throws(DatabaseError) {
@@ -49,7 +49,7 @@ struct TreeContent: Sendable {
     }
   }
 
-  /// The same with the moments of the commit replaced by `now`.
+  /// The same with the commit's times replaced by `now`.
   func resolved(now: Int64) -> TreeContent {
     var copy = self
     for index in rows.indices where rows[index].row.leaf == .pending {
@@ -199,7 +199,7 @@ extension TreeContent {
 // MARK: - Leaves
 
 extension TreeContent {
-  /// Bytes of a text.
+  /// The longest text in bytes.
   private static let longestText = 10 << 20
 
   /// The value, if it can be a leaf.
@@ -247,7 +247,7 @@ extension TreeContent {
     }
   }
 
-  /// What stands behind `.sv`.
+  /// The value after `.sv`.
   private static func serverValue(
     _ input: FieldInput, beside count: Int
   ) throws(DatabaseError) -> TreeLeaf {
@@ -266,8 +266,9 @@ extension TreeContent {
 }
 
 extension TreeLeaf {
-  /// What is stored when this is written over `stored`: a number grows by an increment, anything
-  /// else becomes its amount. A sum over 64 bits becomes a double, as in the Realtime Database.
+  /// The leaf that results from writing this over `stored`: an increment is added to a number and
+  /// replaces anything else with its amount. A sum over 64 bits becomes a double, as in the
+  /// Realtime Database.
   func applied(to stored: TreeLeaf?, now: Int64) -> TreeLeaf {
     guard case .increment(let amount) = self else { return self }
     let sum: Value
@@ -280,7 +281,7 @@ extension TreeLeaf {
     case (.double(let left)?, .double(let right)): sum = .double(left + right)
     default: sum = amount
     }
-    // Two finite numbers can have an infinite sum, which the tree does not hold.
+    // The sum of two finite numbers can be infinite, and the tree does not store that.
     if case .double(let number) = sum, !number.isFinite {
       return .value(.double(number < 0 ? -.greatestFiniteMagnitude : .greatestFiniteMagnitude))
     }
@@ -288,21 +289,21 @@ extension TreeLeaf {
   }
 }
 
-/// Values that are made when a write to the tree is committed. They are those of `FieldValue`,
+/// Values that are computed when a write to the tree is committed. They are those of `FieldValue`,
 /// under the Realtime Database's names.
 public enum ServerValue {
-  /// The commit's moment, in whole milliseconds since 1970: the same for all of a commit.
+  /// The commit's time, in whole milliseconds since 1970: the same everywhere in a commit.
   public static func timestamp() -> FieldValue { .serverTimestamp() }
 
-  /// Adds to the number that is there; what is missing or no number becomes `amount`.
+  /// Adds to the existing number; a missing value, or one that is not a number, becomes `amount`.
   ///
   /// Two integers whose sum is over 64 bits become a double, unlike in documents.
   ///
-  /// - Parameter amount: what is added, negative to take away.
+  /// - Parameter amount: the number to add; negative to subtract.
   public static func increment(_ amount: Int) -> FieldValue { .increment(amount) }
 
-  /// Adds to the number that is there; the sum is a double.
+  /// Adds to the existing number; the sum is a double.
   ///
-  /// - Parameter amount: what is added, negative to take away.
+  /// - Parameter amount: the number to add; negative to subtract.
   public static func increment(_ amount: Double) -> FieldValue { .increment(amount) }
 }

@@ -1,6 +1,7 @@
-// The rows of one node and all below it, read in place: a child found by its key or by what stands
-// beside it, its content put together only when asked for. A step from child to child is a seek,
-// however much is below them, so a node of a million children is listed in the memory of one.
+// Reads the rows of one node and everything below it in place. It finds a child by its key or by
+// its neighbours, and assembles the child's content only on request. A step from child to child is
+// one seek, however much is below them, so listing a node of a million children takes the memory of
+// one child.
 
 internal import OndolEngine
 
@@ -8,7 +9,7 @@ internal import OndolEngine
 struct TreeCursor: ~Copyable {
   private var cursor: Cursor
   private let rows: Rows
-  /// Moves until the next step of the read.
+  /// Moves left until the next step of the read.
   private var movesLeft = Rows.rowsOfStep
   /// The key of the node's row.
   let node: [UInt8]
@@ -30,14 +31,14 @@ struct TreeCursor: ~Copyable {
     return try readNode(behind: node)
   }
 
-  /// The row of the node itself, or of the one below it behind `suffix`.
+  /// The row of the node itself, or of the one below it at `suffix`.
   mutating func row(_ suffix: [UInt8]) throws(DatabaseError) -> TreeRow? {
     try seek(suffix)
     return try isAt(suffix) ? currentRow() : nil
   }
 
-  /// Whether there is a node behind `suffix`: a row of one, there or below. Rows that order
-  /// children say nothing: a picture of before may have those of now.
+  /// Whether there is a node at `suffix`: a row of a node, there or below. Rows that order children
+  /// do not count, because an earlier state may contain current ones.
   mutating func hasNode(_ suffix: [UInt8]) throws(DatabaseError) -> Bool {
     try seek(suffix)
     while startsWith(suffix) {
@@ -53,14 +54,14 @@ struct TreeCursor: ~Copyable {
     return startsWith([TreeKey.Tag.priorities])
   }
 
-  /// What the node behind `suffix` is ordered by where others are ordered by it.
+  /// The bytes by which the node at `suffix` is ordered in an order by child or by value.
   mutating func orderBytes(_ suffix: [UInt8]) throws(DatabaseError) -> [UInt8] {
     if let leaf = try row(suffix)?.leaf { return TreeOrder.bytes(leaf.value()) }
     return TreeOrder.bytes(nil, isObject: try hasNode(suffix))
   }
 
-  /// The node behind `suffix`, of which `old` is what it was before the rows with these keys were
-  /// written. They are sorted, and all in the node's range.
+  /// The node at `suffix`. `old` is its state before the rows with these keys were written. The
+  /// keys are sorted, and all in the node's range.
   ///
   /// - Complexity: O(rows written), each with a seek and the logarithm of its siblings.
   mutating func updated(
@@ -106,7 +107,7 @@ struct TreeCursor: ~Copyable {
     return try readNode(behind: node + component)
   }
 
-  /// Children in the order of keys: from the first at or behind `lower` on, before `upper`.
+  /// Children in the order of keys: from the first at or after `lower`, before `upper`.
   ///
   /// - Complexity: O(rows of these children).
   mutating func children(
@@ -123,9 +124,9 @@ struct TreeCursor: ~Copyable {
     return found
   }
 
-  /// How many children the node behind `suffix` has, up to a number of them.
+  /// The number of children of the node at `suffix`, up to a limit.
   ///
-  /// - Complexity: a seek for each child that is counted, however much is below it.
+  /// - Complexity: a seek for each counted child, however much is below it.
   mutating func childCount(_ suffix: [UInt8], atMost limit: Int) throws(DatabaseError) -> Int {
     let length = node.count + suffix.count
     var count = 0
@@ -138,7 +139,7 @@ struct TreeCursor: ~Copyable {
     return count
   }
 
-  /// The component of the first child at or behind `bound`.
+  /// The component of the first child at or after `bound`.
   mutating func component(atOrAfter bound: [UInt8]) throws(DatabaseError) -> [UInt8]? {
     try seek(bound.isEmpty ? TreeKey.firstChild : bound)
     return try component()
@@ -150,7 +151,7 @@ struct TreeCursor: ~Copyable {
     return try component()
   }
 
-  /// The component of the child the cursor is in; nil when it is in none.
+  /// The component of the child at the cursor; nil when it is not in a child.
   private func component() throws(DatabaseError) -> [UInt8]? {
     guard cursor.isValid else { return nil }
     let key = cursor.key
@@ -166,7 +167,7 @@ struct TreeCursor: ~Copyable {
 
   // MARK: - Rows that order children
 
-  /// What stands behind `prefix` in the first row at or behind `bound` that begins with it.
+  /// The bytes after `prefix` in the first row at or after `bound` that begins with it.
   mutating func ordering(
     _ prefix: [UInt8], atOrAfter bound: [UInt8]
   ) throws(DatabaseError) -> TreePosition? {
@@ -174,7 +175,7 @@ struct TreeCursor: ~Copyable {
     return try position(behind: prefix)
   }
 
-  /// What stands behind `prefix` in the last row before `bound` that begins with it.
+  /// The bytes after `prefix` in the last row before `bound` that begins with it.
   mutating func ordering(
     _ prefix: [UInt8], before bound: [UInt8]
   ) throws(DatabaseError) -> TreePosition? {
@@ -194,7 +195,7 @@ struct TreeCursor: ~Copyable {
 
   // MARK: - Rows
 
-  /// Reads the rows that begin with `top`, from the current one on, which must be the first of
+  /// Reads the rows that begin with `top`, starting at the current one, which must be the first of
   /// them.
   private mutating func readNode(behind top: [UInt8]) throws(DatabaseError) -> TreeNode {
     var builder = TreeNodeBuilder()
@@ -210,7 +211,7 @@ struct TreeCursor: ~Copyable {
     return builder.finish()
   }
 
-  /// The value of the row it is at.
+  /// The value of the current row.
   private var value: RawSpan {
     @_lifetime(borrow self)
     get throws(DatabaseError) { try cursor.readValue }
@@ -279,7 +280,7 @@ struct TreeCursor: ~Copyable {
 }
 
 extension RawSpan {
-  /// Whether the first bytes are these.
+  /// Whether it begins with these bytes.
   func starts(with prefix: [UInt8]) -> Bool {
     byteCount >= prefix.count && extracting(..<prefix.count).compare(prefix.bytes) == 0
   }

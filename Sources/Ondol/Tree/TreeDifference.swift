@@ -1,28 +1,28 @@
-// Where two pictures of a node differ: its own row, and the children below which some row does.
-// Mostly the rows are known, because commits said which they changed; where they are not, all rows
-// of both pictures are walked side by side.
+// The difference between two states of a node: its own row, and the children with a changed row.
+// Usually the rows are known, because commits recorded which they changed. Otherwise, all rows of
+// both states are walked side by side.
 
 internal import OndolEngine
 
-/// Which children of a node, and whether its own row, differ between two pictures.
+/// Which children of a node, and whether its own row, differ between two states.
 struct TreeDifference: Sendable {
   private(set) var isOwn = false
   /// In order, each once.
   private(set) var components: [[UInt8]] = []
-  /// The keys of the rows that differ, sorted; nil where two pictures were walked, because there
-  /// may be any number of them.
+  /// The keys of the changed rows, sorted; nil after a walk over two states, because there may be
+  /// any number of them.
   private(set) var keys: ArraySlice<[UInt8]>?
 
   var isEmpty: Bool { !isOwn && components.isEmpty }
 
-  /// Of the rows with these keys, sorted, which differ.
+  /// The difference that consists of the rows with these keys, which are sorted.
   init(of node: [UInt8], keys: [[UInt8]]) {
     let own = keys[...].beginning(with: node)
     for key in own { note(key, of: node) }
     self.keys = own
   }
 
-  /// Of two pictures, row by row.
+  /// The difference between two states, row by row.
   ///
   /// - Complexity: O(rows of the node in both).
   init(of node: [UInt8], from before: Rows, to after: Rows) throws(DatabaseError) {
@@ -51,8 +51,8 @@ struct TreeDifference: Sendable {
       isOwn = true
       return
     }
-    // A row that orders children follows from the nodes' rows, and a picture of before may have
-    // that of now.
+    // A row that orders children follows from the nodes' rows, and an earlier state may contain the
+    // current one.
     guard TreeKey.isNode(key.bytes), let end = TreeKey.end(of: key.bytes, from: node.count) else {
       return
     }
@@ -62,14 +62,14 @@ struct TreeDifference: Sendable {
 }
 
 extension ArraySlice<[UInt8]> {
-  /// Of keys that are sorted those that begin so.
+  /// The keys that begin with `prefix`, of sorted keys.
   func beginning(with prefix: [UInt8]) -> Self {
     self[partition { TreeKey.compare($0, prefix) < 0 }...].prefix { $0.starts(with: prefix) }
   }
 }
 
 extension Rows {
-  /// Of rows with what they were, the keys of those that are others now, sorted.
+  /// The keys of those rows that differ from their earlier state, sorted.
   func changedKeys(_ before: [[UInt8]: [UInt8]?]) throws(DatabaseError) -> [[UInt8]] {
     var keys: [[UInt8]] = []
     for (key, old) in before where try row(key) != old { keys.append(key) }
@@ -79,7 +79,7 @@ extension Rows {
 }
 
 extension Snapshot {
-  /// The same rows with these in their place.
+  /// The same rows with these replaced.
   func replacing(_ rows: [[UInt8]: [UInt8]?]) -> Snapshot {
     var batch = Batch()
     for (key, row) in rows {

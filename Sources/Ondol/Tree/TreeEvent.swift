@@ -1,44 +1,44 @@
-// What a listener of the tree is told. An event is about one child, or about the node
-// as a whole; the order of events is that of TreeMember.
+// The events for listeners to the tree. An event concerns one child, or the node as a whole.
+// TreeMember determines the order of events.
 
 internal import OndolEngine
 
 /// What can happen to a child of a node.
 public enum ChildEventKind: Sendable, Hashable {
-  /// It is among the children and was not.
+  /// The child is among the children and was not before.
   case childAdded
-  /// It, or something below it, is another.
+  /// The child, or something below it, has changed.
   case childChanged
-  /// It is not among the children any more.
+  /// The child is no longer among the children.
   case childRemoved
-  /// What it is ordered by has changed, and it comes together with `childChanged`; or it was added
-  /// behind a child that moves, in the same events, and is where it belongs only now.
+  /// The value that orders the child has changed, and the event comes together with `childChanged`.
+  /// Or the child was added after one that moves in the same events, and only now is in its place.
   case childMoved
 }
 
-/// The one event about a node as a whole.
+/// The only event that concerns a node as a whole.
 public enum ValueEventKind: Sendable, Hashable {
-  /// The node, or something below it, is another.
+  /// The node, or something below it, has changed.
   case value
 }
 
-/// Something that happened at a place of the tree.
+/// An event at a place of the tree.
 public struct TreeEvent: Sendable, Hashable {
-  /// What can happen, in the order in which events of one commit come: removed, added, moved,
+  /// What can happen, in the order in which the events of one commit come: removed, added, moved,
   /// changed, value.
   public enum Kind: Int, Sendable, Hashable, CaseIterable, Comparable {
-    /// A child is not among the children any more.
+    /// A child is no longer among the children.
     case childRemoved
-    /// A child is among the children and was not.
+    /// A child is among the children and was not before.
     case childAdded
-    /// What a child is ordered by has changed, or it was added behind one of which that is so.
+    /// The value that orders a child has changed, or the child was added after one that moves.
     case childMoved
-    /// A child, or something below it, is another.
+    /// A child, or something below it, has changed.
     case childChanged
-    /// The node, or something below it, is another.
+    /// The node, or something below it, has changed.
     case value
 
-    /// The one that comes first.
+    /// Compares by the order in which events come.
     public static func < (left: Kind, right: Kind) -> Bool { left.rawValue < right.rawValue }
 
     init(_ kind: ChildEventKind) {
@@ -53,11 +53,11 @@ public struct TreeEvent: Sendable, Hashable {
 
   /// What happened.
   public let kind: Kind
-  /// The child as it is, and as it was when it is gone; the node itself for `value`.
+  /// The child in its new state, or in its last one after a removal; the node itself for `value`.
   public let snapshot: TreeSnapshot
-  /// The key of the child that stands before it now; nil for the first, for a child that is gone,
-  /// and for `value`.
+  /// The key of the child directly before it now; nil for the first child, for a removed child, and
+  /// for `value`.
   public let previousSiblingKey: String?
-  /// What was listened to.
+  /// The query that was listened to.
   public let query: TreeQuery
 }

@@ -1,27 +1,27 @@
-// Which indexes by child a write has to do with: those of the nodes above its place, where a child
-// may come to another position, and those at its place and below, whose rows are made anew. All
-// others are left alone, however many are declared. Part of stage 2 of the write path.
+// Finds the indexes by child that a write affects: those of the nodes above its place, in which a
+// child may move, and those at its place and below, whose rows are rebuilt. All others are left
+// alone, however many are declared. Part of stage 2 of the write path.
 
 internal import OndolEngine
 
 /// Finds declared indexes by place.
 struct TreeIndexLookup {
-  /// Places above which all declarations are read at once, instead of a few rows for each.
+  /// With more places than this, all declarations are read at once instead of a few rows for each.
   private static let fewPlaces = 16
 
   private let rows: Rows
-  /// Whether none are declared at all, once that was looked at.
+  /// Whether no index is declared at all; nil until this was checked.
   private var isNone: Bool?
-  /// All that are declared, in the order of their rows' keys, once they were read.
+  /// All declared indexes, in the order of their rows' keys, once they were read.
   private var all: [(key: [UInt8], index: TreeIndexDefinition)]?
-  /// Those of nodes that were asked for, by the nodes' keys.
+  /// The indexes of nodes that were asked for, by the nodes' keys.
   private var known: [[UInt8]: [TreeIndexDefinition]] = [:]
 
   init(_ rows: Rows) {
     self.rows = rows
   }
 
-  /// Says that the indexes of so many places will be asked for.
+  /// Announces that the indexes of that many places will be requested.
   mutating func expect(places: Int) throws(DatabaseError) {
     guard places > Self.fewPlaces, all == nil, try !findsNone() else { return }
     all = try TreeIndexDefinition.all(in: rows).map { ($0.declarationKey, $0) }

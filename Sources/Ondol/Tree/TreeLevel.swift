@@ -1,15 +1,15 @@
-// One level of the tree, for whoever looks at it from above: a node and some of its children, each
-// with what its own row says and how many children it has, but nothing of what is below.
+// One level of the tree, for a view from above: a node and some of its children, each with the
+// contents of its own row and its number of children, but nothing of what is below.
 
 internal import OndolEngine
 
-/// A node without what is below it.
+/// A node without the nodes below it.
 package struct TreeOutline: Sendable {
   package var key: String
   /// A boolean, a number or a text; nil for a node with children.
   package var leaf: Value?
   package var priority: Value?
-  /// How many children it has, as far as they were counted.
+  /// The number of children, as far as they were counted.
   package var childCount: Int
   /// Whether there are more than were counted.
   package var hasMoreChildren: Bool
@@ -18,13 +18,13 @@ package struct TreeOutline: Sendable {
 }
 
 extension TreeReference {
-  /// The node and its children in the order of their keys, from the first behind one on.
+  /// The node and its children in the order of their keys, after a given key.
   ///
   /// - Parameters:
-  ///   - after: the key behind which children are read; nil for all.
-  ///   - limit: how many children at most. Where their texts come to some megabytes, they are
+  ///   - after: the key after which children are read; nil for all.
+  ///   - limit: the most children to return. If their texts come to some megabytes, there are
   ///     fewer.
-  ///   - counted: how many children of each are counted at most; of the node ten times as many.
+  ///   - counted: the most children to count for each child; for the node ten times as many.
   /// - Complexity: O(limit · counted) seeks, however much is below.
   @concurrent
   package func outline(
@@ -55,7 +55,7 @@ extension TreeReference {
     }
   }
 
-  /// Bytes of texts beyond which no other child is read.
+  /// Bytes of texts after which no further child is read.
   private static let longestOutline = 4 << 20
 }
 

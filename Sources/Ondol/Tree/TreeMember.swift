@@ -1,23 +1,23 @@
-// From two pictures of a node to the events between them. Looked at are the children below which
-// rows differ, and no others; with a limit also those that enter and leave the window. Events come
-// as the Realtime Database gives them: removed, added, moved, changed, each sort in the query's
-// order, then one value. A child moves when what it is ordered by is another, and is then changed,
-// too; that others came before it is no move. Events can be applied to a list one by one.
+// Computes the events between two states of a node. It looks only at children with changed rows,
+// and with a limit also at those that enter and leave the window. Events come as in the Realtime
+// Database: removed, added, moved, changed, each kind in the query's order, then one value. A child
+// moves when the value that orders it changes, and then it has also changed. That other children
+// came before it is no move. Events can be applied to a list one by one.
 
 internal import OndolEngine
 
-/// One place that a listener listens to, and what it keeps of it from one time to the next.
+/// One observed place of a listener, and the state it keeps between events.
 struct TreeMember: Sendable {
   let query: TreeQuery
   let path: TreePath
   let selection: TreeSelection
   let kinds: Set<TreeEvent.Kind>
-  /// Where all children stand, when no row tells it.
+  /// The positions of all children, when the rows do not give them.
   private var list: KeyedTree<TreePosition>?
-  /// The children within the limit, as the listener has seen them; nil without a limit.
+  /// The children within the limit, as the listener last saw them; nil without a limit.
   private var window: KeyedTree<TreePosition>?
-  /// What the last value was, which the next one shares all but the changes with; nil where no
-  /// values are told.
+  /// The last delivered value. The next one shares everything with it except the changes. Nil when
+  /// values are not requested.
   private var told: TreeNode?
 
   init(
@@ -32,7 +32,7 @@ struct TreeMember: Sendable {
 
   // MARK: - The beginning
 
-  /// Looks at the children for the first time; answers with those that are to be told of.
+  /// Reads the children for the first time; returns those to report.
   mutating func begin(in rows: Rows) throws(DatabaseError) -> TreePageSource? {
     let isTold = kinds.contains(.childAdded)
     if selection.limit == nil, try rows.keyBounds(of: selection, at: path.rowKey) != nil {
@@ -56,7 +56,7 @@ struct TreeMember: Sendable {
       previousSiblingKey: previous, query: query)
   }
 
-  /// The node as a whole, read anew.
+  /// The node as a whole, read from scratch.
   mutating func firstValue(in rows: Rows) throws(DatabaseError) -> TreeEvent {
     valueEvent(try rows.node(at: path, selection))
   }
@@ -71,7 +71,7 @@ struct TreeMember: Sendable {
 
   // MARK: - Commits
 
-  /// The events between two pictures that differ in these rows.
+  /// The events between two states that differ in these rows.
   mutating func events(
     _ difference: TreeDifference, from before: Rows, to after: Rows
   ) throws(DatabaseError) -> [TreeEvent] {
@@ -89,7 +89,7 @@ struct TreeMember: Sendable {
     return events
   }
 
-  /// The node as a whole, from what was told last: only what changed is read.
+  /// The node as a whole, from the last delivered value: only what changed is read.
   private func current(
     _ difference: TreeDifference, _ changes: ChildChanges, in rows: Rows
   ) throws(DatabaseError) -> TreeNode {
@@ -113,7 +113,7 @@ struct TreeMember: Sendable {
     return node
   }
 
-  /// What happened to children, each sort in order.
+  /// What happened to children, each kind in order.
   private struct ChildChanges {
     var removed: [TreePosition] = []
     var added: [TreePosition] = []
@@ -122,7 +122,7 @@ struct TreeMember: Sendable {
 
     var isEmpty: Bool { removed.isEmpty && added.isEmpty && changed.isEmpty }
 
-    /// Notes where a child stood and where it stands.
+    /// Records the old and the new position of a child.
     mutating func note(_ before: TreePosition?, _ after: TreePosition?) {
       switch (before, after) {
       case (nil, nil): break
@@ -175,7 +175,7 @@ struct TreeMember: Sendable {
     changes.sort()
   }
 
-  /// Moves children that changed to their new places in the list.
+  /// Moves changed children to their new positions in the list.
   private mutating func updateList(
     _ moves: [(before: TreePosition?, after: TreePosition?)]
   ) {
@@ -187,7 +187,7 @@ struct TreeMember: Sendable {
     self.list = list
   }
 
-  /// What is different between two windows.
+  /// The difference between two windows.
   private func compare(
     _ seen: KeyedTree<TreePosition>, _ current: KeyedTree<TreePosition>, _ touched: Set<[UInt8]>,
     _ changes: inout ChildChanges
@@ -230,9 +230,9 @@ struct TreeMember: Sendable {
     }
   }
 
-  /// The children that are told to have moved. Whoever applies events to a list of his own puts a
-  /// child that was added behind its sibling; where that one is yet to move, it takes the other
-  /// along in mind only. So who was added behind one that moves is told to move, too.
+  /// The children to report as moved. An app that applies events to its own list inserts an added
+  /// child after its sibling. If that sibling has yet to move, it would leave the added child
+  /// behind. So a child that was added after a moving one is also reported as moved.
   private func movers(
     _ changes: ChildChanges, in order: inout ChildOrder
   ) throws(DatabaseError) -> [TreePosition] {
@@ -249,7 +249,7 @@ struct TreeMember: Sendable {
     return moved.moved
   }
 
-  /// The component of the child that stands before a position.
+  /// The component of the child directly before a position.
   private func sibling(
     before position: TreePosition, in order: inout ChildOrder
   ) throws(DatabaseError) -> [UInt8]? {

@@ -1,4 +1,4 @@
-// A node of the tree as a value: what a snapshot of it holds, read in one pass over the rows of its
+// A node of the tree as a value: the content of a snapshot, read in one pass over the rows of its
 // range. Children are in the order of their keys.
 
 internal import OndolEngine
@@ -8,16 +8,16 @@ struct TreeNode: Sendable, Hashable {
   /// A boolean, a number or a text; nil for a node with children.
   var leaf: Value?
   var priority: Value?
-  /// How many elements there were when it was written as an array.
+  /// The number of elements when it was written as an array.
   var arrayLength: Int?
   var children = KeyedTree<TreeChild>()
 
-  /// Whether there is such a node.
+  /// Whether the node exists.
   var exists: Bool { leaf != nil || !children.isEmpty }
 
   static let nothing = TreeNode()
 
-  /// Equal texts have equal UTF-8, and 1 is not 1.0.
+  /// Equal texts have equal UTF-8, and 1 does not equal 1.0.
   static func == (left: TreeNode, right: TreeNode) -> Bool {
     isSame(left.leaf, right.leaf) && isSame(left.priority, right.priority)
       && left.arrayLength == right.arrayLength && left.children == right.children
@@ -40,14 +40,14 @@ struct TreeNode: Sendable, Hashable {
     children.find(component).entry?.node
   }
 
-  /// Takes over what the node's own row says.
+  /// Takes the contents of the node's own row.
   mutating func take(_ row: TreeRow?) {
     leaf = row?.leaf?.value()
     priority = row?.priority
     arrayLength = row?.arrayLength
   }
 
-  /// The node so many components further down.
+  /// The node at the end of these components.
   func descendant(_ way: [UInt8]) -> TreeNode? {
     var node = self
     var offset = 0
@@ -80,7 +80,7 @@ struct TreeChild: Sendable, Hashable, KeyedEntry {
   /// Siblings are kept in the order of their keys.
   var orderedBy: [UInt8] { component }
 
-  /// Where it stands among its siblings.
+  /// Its position among its siblings.
   func position(in order: TreeOrder) -> TreePosition {
     switch order {
     case .key: TreePosition(order: [], component: component)
@@ -105,15 +105,15 @@ extension TreeChild {
 }
 
 extension TreeNode {
-  /// What it is ordered by where it is what others are ordered by.
+  /// The bytes that order others by this child's value.
   var orderBytes: [UInt8] { TreeOrder.bytes(leaf, isObject: !children.isEmpty) }
 }
 
 // MARK: - As values
 
 extension TreeNode {
-  /// The node as JSON has it: a leaf's value, a map of the children, or the array it was written
-  /// as; null when it is not there.
+  /// The node as JSON: a leaf's value, a map of the children, or the array it was written as; null
+  /// when the node does not exist.
   var value: Value {
     if let leaf { return leaf }
     if children.isEmpty { return .null }
@@ -128,7 +128,7 @@ extension TreeNode {
       Dictionary(children.lazy.map { ($0.key, $0.node.value) }) { _, last in last })
   }
 
-  /// As `value`, with priorities, in the form that a write understands.
+  /// Like `value`, with priorities, in the form that a write accepts.
   var exportedValue: Value {
     guard let priority else {
       guard leaf == nil, !children.isEmpty else { return value }
@@ -144,8 +144,8 @@ extension TreeNode {
     Dictionary(children.lazy.map { ($0.key, $0.node.exportedValue) }) { _, last in last }
   }
 
-  /// How many elements it has as an array; nil when it is none. It was written as one, and every
-  /// child is one of its elements, or one that follows without a gap.
+  /// The number of its elements as an array; nil when it is not an array. It is one when it was
+  /// written as an array and every child is one of its elements, or one that follows without a gap.
   private var elementCount: Int? {
     guard var count = arrayLength else { return nil }
     for child in children {
@@ -161,11 +161,11 @@ extension TreeNode {
 
 // MARK: - From rows
 
-/// Puts nodes together from their rows, in the order of their keys.
+/// Assembles nodes from their rows, in the order of their keys.
 struct TreeNodeBuilder {
-  /// The nodes from the top to the one the last row was of.
+  /// The nodes from the top down to that of the last row.
   private var frames: [Frame] = [Frame(key: "", component: [])]
-  /// The last row's key behind that of the top, and where its components end.
+  /// The last row's key after that of the top, and where its components end.
   private var suffix: [UInt8] = []
   private var ends: [Int] = []
 
@@ -179,13 +179,13 @@ struct TreeNodeBuilder {
     var whole: TreeNode {
       var whole = node
       whole.children = KeyedTree(sorted: children)
-      // A row that says something about a node, and nothing below: there is none.
+      // A row without a leaf and without nodes below: the node does not exist.
       return whole.exists ? whole : .nothing
     }
   }
 
-  /// Adds a row, whose key behind that of the top is `newSuffix`. When it is not a node's, but one
-  /// that orders the children of a node, answers with the length of that node's key behind the top.
+  /// Adds a row, whose key after that of the top is `newSuffix`. If it is not a node's row but one
+  /// that orders a node's children, returns the length of that node's key after the top.
   mutating func add(
     _ newSuffix: RawSpan, _ value: RawSpan
   ) throws(MalformedBytes) -> Int? {

@@ -1,24 +1,25 @@
-// The orders in which the children of a node can be asked for, as bytes. A child's *position* is
-// what it is ordered by, then the component of its key, so that positions compare as children
-// stand, and a query's bounds are two positions. In the order of keys a position is the key alone.
+// The orders in which the children of a node can be requested, as bytes. A child's *position* is
+// the value that orders it, then the component of its key. So positions compare in the order of the
+// children, and a query's bounds are two positions. In the order of keys, a position is the key
+// alone.
 //
-//   10 nothing there   18 false   19 true   21…25 numbers (KeyCoding)   38 text   68 a node
+//   10 no value   18 false   19 true   21…25 numbers (KeyCoding)   38 text   68 a node
 //
-// Texts come in the order of UTF-16, as keys do.
+// Texts are in the order of UTF-16, like keys.
 
 internal import OndolEngine
 
 /// What the children of a node are ordered by.
 enum TreeOrder: Sendable, Hashable {
-  /// Children without a priority, then by priority. What is meant when nothing else is said.
+  /// Children without a priority, then by priority. The default order.
   case priority
   case key
-  /// By what the children are themselves.
+  /// By the children's own values.
   case value
-  /// By what each has at the end of a way: components of keys.
+  /// By the value at the end of a path below each child: components of keys.
   case child([UInt8])
 
-  /// The bytes that a value stands under; nil stands for nothing there.
+  /// The ordering bytes of a value; nil means no value.
   static func bytes(_ value: Value?, isObject: Bool = false) -> [UInt8] {
     if isObject { return [KeyCoding.Tag.map] }
     switch value {
@@ -35,7 +36,8 @@ enum TreeOrder: Sendable, Hashable {
     }
   }
 
-  /// The length of the ordering part at the front of a position's bytes; nil when it is none.
+  /// The length of the ordering part at the beginning of a position's bytes; nil when they are not
+  /// a position's.
   static func length(of position: RawSpan, from start: Int = 0) -> Int? {
     let octets = position.octets
     switch octets.octet(at: start) {
@@ -51,7 +53,7 @@ enum TreeOrder: Sendable, Hashable {
     }
   }
 
-  /// The key of the row that has a child with a priority stand behind those without.
+  /// The key of the row that places a child with a priority after those without.
   static func priorityKey(
     _ priority: Value, of component: [UInt8], in node: [UInt8]
   ) -> [UInt8] {
@@ -59,9 +61,9 @@ enum TreeOrder: Sendable, Hashable {
   }
 }
 
-/// Where a child stands in an order.
+/// A child's position in an order.
 struct TreePosition: Sendable, Hashable, KeyedEntry {
-  /// What it is ordered by, and its key.
+  /// The value that orders it, and its key.
   var bytes: [UInt8]
   /// Bytes of the first of the two.
   var orderLength: Int
@@ -71,7 +73,7 @@ struct TreePosition: Sendable, Hashable, KeyedEntry {
     orderLength = order.count
   }
 
-  /// The position at the end of the bytes of an ordering row; nil when there is none.
+  /// The position in the bytes of an ordering row; nil when there is none.
   init?(_ bytes: [UInt8]) {
     guard let length = TreeOrder.length(of: bytes.bytes),
       TreeKey.end(of: bytes.bytes, from: length) == bytes.count
@@ -83,11 +85,11 @@ struct TreePosition: Sendable, Hashable, KeyedEntry {
   var orderedBy: [UInt8] { bytes }
   /// The child's key.
   var component: [UInt8] { Array(bytes[orderLength...]) }
-  /// What it is ordered by.
+  /// The bytes of the value that orders it.
   var order: ArraySlice<UInt8> { bytes[..<orderLength] }
 }
 
-/// Which children of a node are meant, and in what order.
+/// Which children of a node are selected, and in what order.
 struct TreeSelection: Sendable, Hashable {
   struct Limit: Sendable, Hashable {
     var count: Int
@@ -95,12 +97,12 @@ struct TreeSelection: Sendable, Hashable {
   }
 
   var order = TreeOrder.priority
-  /// The first position, and the first behind the last.
+  /// The first position, and the first after the last.
   var lower: [UInt8]?
   var upper: [UInt8]?
   var limit: Limit?
 
-  /// Whether all children are meant.
+  /// Whether all children are selected.
   var isWhole: Bool { lower == nil && upper == nil && limit == nil }
 
   func contains(_ position: TreePosition) -> Bool {
@@ -110,13 +112,13 @@ struct TreeSelection: Sendable, Hashable {
   }
 }
 
-/// An index of a node's children by what each has at the end of a way. It is declared in a row of a
-/// keyspace of its own, because it outlives what is at the node; its rows are in front of the
+/// An index of a node's children by the value at the end of a path below each. A row of a separate
+/// keyspace declares it, because it outlives the contents of the node. Its own rows come before the
 /// node's children.
 struct TreeIndexDefinition: Sendable, Hashable {
   /// The key of the node's row.
   var node: [UInt8]
-  /// The components of the way.
+  /// The components of the path.
   var way: [UInt8]
 
   /// The rows that declare indexes.
@@ -162,12 +164,12 @@ struct TreeIndexDefinition: Sendable, Hashable {
 
   private static let declarations = Keyspace.treeIndexes.prefix
 
-  /// All that are declared.
+  /// All declared indexes.
   static func all(in rows: Rows) throws(DatabaseError) -> [TreeIndexDefinition] {
     try all(declaredIn: range, rows)
   }
 
-  /// Those whose declarations are in a range, in the order of their keys.
+  /// The indexes whose declarations are in a range, in the order of their keys.
   static func all(
     declaredIn range: KeyRange, _ rows: Rows
   ) throws(DatabaseError) -> [TreeIndexDefinition] {
@@ -183,7 +185,7 @@ struct TreeIndexDefinition: Sendable, Hashable {
     return found
   }
 
-  /// What the keys of its rows begin with.
+  /// The prefix of its rows' keys.
   var prefix: [UInt8] {
     node + [TreeKey.Tag.index] + way + [KeyCoding.Tag.end]
   }
@@ -193,7 +195,8 @@ struct TreeIndexDefinition: Sendable, Hashable {
     prefix + TreeOrder.bytes(value, isObject: isObject) + component
   }
 
-  /// The keys of all rows that content written at `path` gives, if the node is there or below.
+  /// The keys of all rows that content written at `path` produces, if the index's node is there or
+  /// below.
   func keys(of content: TreeContent, at path: TreePath, now: Int64) -> [[UInt8]] {
     guard node.starts(with: path.rowKey) else { return [] }
     let inner = Array(node[path.rowKey.count...])

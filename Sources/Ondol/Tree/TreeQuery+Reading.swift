@@ -1,13 +1,13 @@
-// Reading the tree: a node as a whole, the children a query selects, or all children one after the
-// other in bounded memory. One snapshot, one cursor over the node's range.
+// Reads the tree: a node as a whole, the children that a query selects, or all children one after
+// the other in bounded memory. It uses one snapshot and one cursor over the node's range.
 
 internal import OndolEngine
 
 extension TreeQuerySource {
-  /// What is there now: the node with everything below it, or the children that the query selects.
+  /// The current data: the node with everything below it, or the children that the query selects.
   ///
-  /// - Throws: `.invalidArgument` when the path or the query is wrong, `.dataLoss` when what is
-  ///   stored is damaged, `.failedPrecondition` when the database is closed.
+  /// - Throws: `.invalidArgument` when the path or the query is wrong, `.dataLoss` when stored data
+  ///   is damaged, `.failedPrecondition` when the database is closed.
   /// - Complexity: O(rows). A limit in the order of keys, or by an index, reads only its children;
   ///   any other order looks at all children once.
   @concurrent
@@ -24,17 +24,17 @@ extension TreeQuerySource {
   }
 
   /// The children that the query selects, one after the other in its order, in bounded memory, all
-  /// as they are when the first is asked for.
+  /// as of the moment when the first is requested.
   ///
   ///     for try await car in database.tree.child("cars").children { … }
   ///
-  /// In memory are some hundred children at a time; in an order other than that of keys without an
-  /// index, also what all of them are ordered by.
+  /// Memory holds a few hundred children at a time. In an order other than that of keys without an
+  /// index, it also holds the values that order all of them.
   public var children: TreeChildren { TreeChildren(query: treeQuery) }
 }
 
 extension Rows {
-  /// The node at a path, or of it the children that a selection takes.
+  /// The node at a path, reduced to the children that a selection includes.
   func node(at path: TreePath, _ selection: TreeSelection) throws(DatabaseError) -> TreeNode {
     if selection.isWhole {
       var cursor = TreeCursor(self, node: path.rowKey)
@@ -51,14 +51,14 @@ extension Rows {
 
 /// The children of a node of the tree, one after the other.
 public struct TreeChildren: AsyncSequence, Sendable {
-  /// What comes, one by one.
+  /// The elements of the sequence.
   public typealias Element = TreeSnapshot
-  /// What reading throws.
+  /// The errors of reading.
   public typealias Failure = DatabaseError
 
   let query: TreeQuery
 
-  /// Begins to read.
+  /// Begins reading.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(TreePages(query))
   }
@@ -84,7 +84,7 @@ public struct TreeChildren: AsyncSequence, Sendable {
   }
 }
 
-/// Children in pages, each read behind the one before, all from one snapshot.
+/// Children in pages, each read after the previous one, all from one snapshot.
 struct TreePages: PageSource {
   let query: TreeQuery
   private var snapshot: Snapshot?
@@ -97,7 +97,7 @@ struct TreePages: PageSource {
     self.query = query
   }
 
-  /// The next children, none at the end, and what is behind them.
+  /// The source after the next children, and these children, none at the end.
   @concurrent
   func next() async throws(DatabaseError) -> (TreePages, [TreeChild]) {
     let (path, selection) = try query.resolved()
@@ -124,10 +124,10 @@ struct TreePages: PageSource {
   }
 }
 
-/// Where the next children of a selection come from.
+/// The source of the next children of a selection.
 struct TreePageSource: Sendable {
   private enum Rest: Sendable {
-    /// Children in the order of keys, from a component on and before another, so many at most.
+    /// Children in the order of keys, from one component and before another, at most that many.
     case range(from: [UInt8], to: [UInt8]?, left: Int)
     /// Children at these positions.
     case positions(ArraySlice<TreePosition>)
@@ -183,8 +183,8 @@ struct TreePageSource: Sendable {
 }
 
 extension Rows {
-  /// The bounds of a selection as components, where it is a stretch of children in the order of
-  /// their keys: that is so for the order of priorities, too, while no child has one.
+  /// The bounds of a selection as components, when it is a contiguous range of children in the
+  /// order of their keys. That is also true for the order of priorities while no child has one.
   func keyBounds(
     of selection: TreeSelection, at node: [UInt8]
   ) throws(DatabaseError) -> (lower: [UInt8]?, upper: [UInt8]?)? {

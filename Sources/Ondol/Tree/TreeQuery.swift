@@ -1,22 +1,24 @@
-// Which children of a node, and in what order. A value that grows by chaining; a builder cannot
-// throw, so what is wrong is kept and thrown by the call that uses the query. What is asked becomes
-// a TreeSelection, two positions between which the children stand.
+// Which children of a node to read, and in what order. A query is a value that grows by chaining. A
+// builder cannot throw, so the query keeps errors, and the call that uses the query throws them.
+// The query becomes a TreeSelection: two positions between which the children are.
 
 internal import OndolEngine
 
-/// A place in the tree, or conditions on its children: whatever can be read and listened to there.
+/// A place in the tree, or conditions on its children: anything that can be read and listened to
+/// there.
 ///
-/// The rules are the Realtime Database's: at most one order, one start, one end and one limit. What
-/// children are ordered by comes as: nothing there, false, true, numbers, texts (by UTF-16), nodes
-/// with children; equal ones by their keys. Keys that are 32-bit integers come first, by value.
+/// The rules are the Realtime Database's: at most one order, one start, one end and one limit. The
+/// values that order children sort as: no value, false, true, numbers, texts (by UTF-16), nodes
+/// with children. Children with equal values sort by their keys. Keys that are 32-bit integers come
+/// first, by value.
 public protocol TreeQuerySource: Sendable {
   /// The query so far.
   var treeQuery: TreeQuery { get }
 }
 
-/// Children of a node of the tree, in an order. A value: every method gives a new one.
+/// Children of a node of the tree, in an order. A query is a value: every method returns a new one.
 public struct TreeQuery: Sendable, Hashable, TreeQuerySource {
-  /// The node whose children are asked for.
+  /// The node whose children are requested.
   public let reference: TreeReference
   var shape: Result<TreeQueryShape, DatabaseError> = .success(TreeQueryShape())
 
@@ -27,7 +29,7 @@ public struct TreeQuery: Sendable, Hashable, TreeQuerySource {
   /// The query itself.
   public var treeQuery: TreeQuery { self }
 
-  /// The database asked.
+  /// The queried database.
   public var database: Database { reference.database }
 
   fileprivate func changed(
@@ -38,7 +40,7 @@ public struct TreeQuery: Sendable, Hashable, TreeQuerySource {
     return copy
   }
 
-  /// Where it asks, and what. Throws what is wrong with either.
+  /// The path and the selection. Throws the error of either.
   func resolved() throws(DatabaseError) -> (path: TreePath, selection: TreeSelection) {
     let path = try reference.place.get()
     do throws(DatabaseError) {
@@ -49,7 +51,7 @@ public struct TreeQuery: Sendable, Hashable, TreeQuerySource {
   }
 }
 
-/// What a query has been told.
+/// The calls that built a query.
 struct TreeQueryShape: Sendable, Hashable {
   struct Bound: Sendable, Hashable {
     /// Nil for null.
@@ -63,7 +65,7 @@ struct TreeQueryShape: Sendable, Hashable {
   var end: Bound?
   var limit: TreeSelection.Limit?
 
-  /// The bounds as positions. Throws `.invalidArgument` when a bound cannot be one in the order.
+  /// The bounds as positions. Throws `.invalidArgument` when a bound is invalid in the order.
   func selection() throws(DatabaseError) -> TreeSelection {
     var selection = TreeSelection(order: order ?? .priority, limit: limit)
     if let start {
@@ -77,7 +79,7 @@ struct TreeQueryShape: Sendable, Hashable {
     return selection
   }
 
-  /// The position of a bound; without a key, what all children with its value begin with.
+  /// The position of a bound; without a key, the prefix of all children with its value.
   private func position(
     _ bound: Bound
   ) throws(DatabaseError) -> [UInt8] {
@@ -102,8 +104,8 @@ struct TreeQueryShape: Sendable, Hashable {
 // MARK: - Building
 
 extension TreeQuerySource {
-  /// By what each child has at `path`, a key or several with `/` between. Children that have
-  /// nothing there come first.
+  /// By the value at `path` below each child, a key or several with `/` between. Children without a
+  /// value there come first.
   ///
   /// - Parameter path: one key or several with `/` between.
   /// - Complexity: reading all children's values there, unless there is an index: see
@@ -121,16 +123,16 @@ extension TreeQuerySource {
   /// By key: integers first, by value, then texts.
   public func queryOrderedByKey() -> TreeQuery { treeQuery.ordered { .key } }
 
-  /// By what the children are: leaves by their values, then nodes.
+  /// By the children's own values: leaves by their values, then nodes.
   public func queryOrderedByValue() -> TreeQuery { treeQuery.ordered { .value } }
 
-  /// By priority, children without one first. It is the order where none is named.
+  /// By priority, children without one first. This is the default order.
   public func queryOrderedByPriority() -> TreeQuery { treeQuery.ordered { .priority } }
 
-  /// From `value` on, and with `childKey` from that child on among those with the value.
+  /// Begins at `value`, and with `childKey` at that child among those with the value.
   ///
   /// - Parameters:
-  ///   - value: in the order of the query: of a child's value, priority or key.
+  ///   - value: in the order of the query: a child's value, priority or key.
   ///   - childKey: orders children with the same value; nil for all of them.
   public func queryStarting(
     atValue value: (any FieldContent)?, childKey: String? = nil
@@ -138,7 +140,7 @@ extension TreeQuerySource {
     treeQuery.starting(value, childKey, isIncluded: true)
   }
 
-  /// Behind `value`, and with `childKey` behind that child among those with the value.
+  /// Begins after `value`, and with `childKey` after that child among those with the value.
   ///
   /// - Parameters:
   ///   - value: in the order of the query.
@@ -149,7 +151,7 @@ extension TreeQuerySource {
     treeQuery.starting(value, childKey, isIncluded: false)
   }
 
-  /// Up to `value`, and with `childKey` up to that child among those with the value.
+  /// Ends at `value`, and with `childKey` at that child among those with the value.
   ///
   /// - Parameters:
   ///   - value: in the order of the query.
@@ -160,7 +162,7 @@ extension TreeQuerySource {
     treeQuery.ending(value, childKey, isIncluded: true)
   }
 
-  /// Before `value`, and with `childKey` before that child among those with the value.
+  /// Ends before `value`, and with `childKey` before that child among those with the value.
   ///
   /// - Parameters:
   ///   - value: in the order of the query.
@@ -171,12 +173,12 @@ extension TreeQuerySource {
     treeQuery.ending(value, childKey, isIncluded: false)
   }
 
-  /// The children with `value`, and with `childKey` only that one of them. Not beside a start or an
-  /// end.
+  /// The children with `value`, and with `childKey` only that one of them. Cannot be combined with
+  /// a start or an end.
   ///
   /// - Parameters:
   ///   - value: in the order of the query.
-  ///   - childKey: the only child that is meant; nil for all with the value.
+  ///   - childKey: the only child to include; nil for all with the value.
   public func queryEqual(
     toValue value: (any FieldContent)?, childKey: String? = nil
   ) -> TreeQuery {
@@ -186,16 +188,16 @@ extension TreeQuerySource {
 
   /// The first `limit` children in the order.
   ///
-  /// - Parameter limit: how many, at least 1; less makes the calls throw `.invalidArgument` that
-  ///   use the query.
+  /// - Parameter limit: at least 1; with less, the calls that use the query throw
+  ///   `.invalidArgument`.
   public func queryLimited(toFirst limit: Int) -> TreeQuery {
     treeQuery.limited(limit, isFromEnd: false)
   }
 
   /// The last `limit` children in the order.
   ///
-  /// - Parameter limit: how many, at least 1; less makes the calls throw `.invalidArgument` that
-  ///   use the query.
+  /// - Parameter limit: at least 1; with less, the calls that use the query throw
+  ///   `.invalidArgument`.
   public func queryLimited(toLast limit: Int) -> TreeQuery {
     treeQuery.limited(limit, isFromEnd: true)
   }

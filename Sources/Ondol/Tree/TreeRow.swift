@@ -1,28 +1,28 @@
-// What the row of a node says, as bytes. A leaf has its value there; a node with children has a row
-// only when there is something to say about it. A leaf's change is the change of one row.
+// The row of a node as bytes. A leaf's row contains its value. A node with children has a row only
+// when it has a priority or is an array. Changing a leaf changes one row.
 //
 //   flags: 1 leaf, 2 priority, 4 array
 //   priority, when flagged: a scalar
 //   leaf: a scalar; array: how many elements it was written with, a varint
 //
 // A scalar is a number or a text in the form it has in documents (ValueCoding), 01 false, 02 true,
-// or 20 and a moment in microseconds, which reads as the integer of its milliseconds. In operations
-// that wait for the database to be closed it can also be 21 and a number to be added.
+// or 20 and a time in microseconds, which reads as the integer of its milliseconds. In operations
+// that wait for the database to be closed, it can also be 21 and a number to add.
 
 internal import OndolEngine
 
-/// What a leaf holds.
+/// The content of a leaf.
 enum TreeLeaf: Sendable, Hashable {
   /// A boolean, a number or a text.
   case value(Value)
-  /// A commit's moment, in microseconds; `pending` while the commit is on its way.
+  /// A commit's time, in microseconds; `pending` until the commit sets it.
   case time(Int64)
-  /// A number to be added to what is there, in a write that is on its way.
+  /// A number to add to the stored one, in a write that is not applied yet.
   case increment(Value)
 
   static let pending = TreeLeaf.time(Timestamp.pending.microsecondsSince1970)
 
-  /// The value as reads give it. A moment that is pending is `now`.
+  /// The value as reads return it. A pending time is `now`.
   func value(now: Int64 = 0) -> Value {
     switch self {
     case .value(let value), .increment(let value): value
@@ -32,19 +32,19 @@ enum TreeLeaf: Sendable, Hashable {
   }
 }
 
-/// What is stored of one node.
+/// The stored row of one node.
 struct TreeRow: Sendable, Hashable {
   /// Nil for a node with children.
   var leaf: TreeLeaf?
   /// A number or a text; nil for none.
   var priority: Value?
-  /// How many elements there were when it was written as an array.
+  /// The number of elements when it was written as an array.
   var arrayLength: Int?
 
-  /// Whether a node with children need not have it.
+  /// Whether a node with children can do without this row.
   var isEmpty: Bool { leaf == nil && priority == nil && arrayLength == nil }
 
-  /// Elements of an array.
+  /// The most elements of an array.
   static let longestArray = 1 << 20
 
   private enum Flag {
@@ -59,7 +59,7 @@ struct TreeRow: Sendable, Hashable {
     static let increment: UInt8 = 0x21
   }
 
-  /// The bytes, and where in them the commit's time goes.
+  /// The bytes, and the position of the commit's time in them.
   var bytes: (row: [UInt8], stamp: Int?) {
     var row: [UInt8] = [
       (leaf == nil ? 0 : Flag.leaf) | (priority == nil ? 0 : Flag.priority)

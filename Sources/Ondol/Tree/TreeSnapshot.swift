@@ -1,5 +1,5 @@
-// What was at a place of the tree at one moment. A value that holds all of it: nothing is read any
-// more when it is asked.
+// The state of a place of the tree at one moment. A value that holds all of it: using it reads
+// nothing more.
 
 internal import OndolEngine
 
@@ -8,8 +8,8 @@ public struct TreeSnapshot: Sendable {
   /// Where the node is.
   public let reference: TreeReference
   let node: TreeNode
-  /// What the children are given in. They are sorted when they are asked for, so that a listener's
-  /// snapshot of a large node costs no more than what changed.
+  /// The order of the children. They are sorted on request, so that a listener's snapshot of a
+  /// large node costs no more than what changed.
   private let order: TreeOrder
 
   init(reference: TreeReference, node: TreeNode, order: TreeOrder = .priority) {
@@ -21,14 +21,14 @@ public struct TreeSnapshot: Sendable {
   /// The last key of the path; nil for the root.
   public var key: String? { reference.key }
 
-  /// The node as JSON has it: null when there is nothing, a leaf's value, an array where one was
-  /// written, otherwise a map.
+  /// The node as JSON: null when it does not exist, a leaf's value, an array when it was written as
+  /// one, otherwise a map.
   ///
   /// - Complexity: O(nodes), at each call.
   public var value: Value { node.value }
 
-  /// As `value`, but nodes with a priority are maps with `.priority`, and `.value` for leaves:
-  /// written again, it gives the same tree.
+  /// Like `value`, but nodes with a priority are maps with `.priority`, and `.value` for leaves.
+  /// Writing this value produces the same tree.
   ///
   /// - Complexity: O(nodes), at each call.
   public var exportedValue: Value { node.exportedValue }
@@ -36,16 +36,16 @@ public struct TreeSnapshot: Sendable {
   /// The node's priority, a number or a text; nil for none.
   public var priority: Value? { node.priority }
 
-  /// Whether there is something.
+  /// Whether the node exists.
   public var exists: Bool { node.exists }
 
   /// Whether the node has children.
   public var hasChildren: Bool { !node.children.isEmpty }
 
-  /// How many children there are.
+  /// The number of children.
   public var childrenCount: Int { node.children.count }
 
-  /// Whether there is something at `path` below the node.
+  /// Whether a node exists at `path` below this one.
   ///
   /// - Parameter path: keys with `/` between.
   /// - Complexity: as `childSnapshot(forPath:)`.
@@ -69,8 +69,8 @@ public struct TreeSnapshot: Sendable {
     TreeSnapshot(reference: reference.child(child), node: child.node)
   }
 
-  /// What was at `path` below the node: keys with `/` between. One that does not `exist` when there
-  /// was nothing, or the path is wrong.
+  /// The node at `path` below this one: keys with `/` between. One that does not `exist` when there
+  /// was none, or when the path is wrong.
   ///
   /// - Parameter path: keys with `/` between.
   /// - Complexity: O(log n) in the children of each node on the way.
@@ -80,14 +80,14 @@ public struct TreeSnapshot: Sendable {
     return TreeSnapshot(reference: reference.child(path), node: found ?? .nothing)
   }
 
-  /// The node as a `Decodable` type. Keys, dates and defaults are read as `decoder` says; without
-  /// one, dates are milliseconds since 1970, as `setValue(from:)` writes them.
+  /// The node as a `Decodable` type. `decoder` determines how keys, dates and defaults are read.
+  /// Without one, dates are milliseconds since 1970, as `setValue(from:)` writes them.
   ///
   /// - Parameters:
-  ///   - type: what the node is.
+  ///   - type: the type to decode.
   ///   - decoder: how it is decoded.
-  /// - Throws: `DatabaseError` with `.notFound` when there is nothing, unless `type` is optional;
-  ///   `DecodingError` with the place and what stands there; whatever the type's own decoding
+  /// - Throws: `DatabaseError` with `.notFound` when the node does not exist, unless `type` is
+  ///   optional; `DecodingError` with the place and its value; whatever the type's own decoding
   ///   throws.
   /// - Complexity: O(nodes).
   public func data<Content: Decodable>(
@@ -107,7 +107,7 @@ extension TreeSnapshot: Hashable {
     left.reference == right.reference && left.node == right.node
   }
 
-  /// Feeds the place and the content.
+  /// Hashes the place and the content.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(reference)
     hasher.combine(node)
@@ -125,11 +125,11 @@ extension TreeSnapshot: CustomStringConvertible {
 }
 
 extension DocumentEncoder {
-  /// As the tree needs it: dates become milliseconds since 1970, because JSON has none.
+  /// An encoder for the tree: dates become milliseconds since 1970, because JSON has no dates.
   public static let tree = DocumentEncoder(dateStrategy: .millisecondsSince1970)
 }
 
 extension DocumentDecoder {
-  /// Reads what `DocumentEncoder.tree` writes.
+  /// Reads values that `DocumentEncoder.tree` wrote.
   public static let tree = DocumentDecoder(dateStrategy: .millisecondsSince1970)
 }
