@@ -1,30 +1,31 @@
-// What is to be written to the tree when this database is closed: the Realtime Database's
-// operations on disconnect, for an app that says who is there. They are rows themselves, so they
-// are carried out even when nobody was there to close the database: the next opening does it. On a
-// store each process has its own, and another one carries them out when it has died.
+// Writes to the tree that happen when this database is closed: the Realtime Database's operations
+// on disconnect, for an app that shows who is online. They are stored as rows, so they happen even
+// when the database was not closed cleanly: the next open carries them out. On a store, each
+// process has its own operations, and another process carries them out when it has died.
 //
-//   key: the place's components behind the keyspace
-//   value: count of rows, and for each: its key behind the place (length, bytes), how many of these
+//   key: the place's components after the keyspace
+//   value: count of rows, and for each: its key after the place (length, bytes), how many of these
 //   bytes are its parent's, and the row (length, bytes)
 //
-// They are carried out in the order of their places, so what is meant for a place inside another's
-// comes behind it.
+// They are carried out in the order of their places, so an operation on a place inside another one
+// comes after that one's.
 
 internal import Logging
 internal import OndolEngine
 
 extension TreeReference {
-  /// Has the node replaced when the database is closed, by `close()` or, after a crash, by the next
-  /// opening; null removes it. It takes the place of what was to be done here and below.
+  /// Replaces the node when the database is closed, by `close()` or, after a crash, by the next
+  /// open; null removes it. This replaces earlier close operations here and below.
   ///
-  /// The Realtime Database's `onDisconnectSetValue`, with the database's closing in the place of a
-  /// lost connection. Where a database is on a store each process has its own operations, and
+  /// This is the Realtime Database's `onDisconnectSetValue`, with closing the database instead of
+  /// losing a connection. For a database on a store, each process has its own operations, and
   /// another process carries them out within three minutes when this one has died.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be: null, a boolean, a number, a text, a map or an array.
+  ///   - value: the node's future value: null, a boolean, a number, a text, a map or an array.
   ///   - priority: a number or a text; nil for none.
-  ///   - durability: what the commit survives that notes this; the database's own when nil.
+  ///   - durability: what the commit that stores this operation survives; the database's own when
+  ///     nil.
   /// - Throws: as `setValue`.
   /// - Complexity: O(log n) and the rows written now; at the end as `setValue`.
   @_disfavoredOverload @discardableResult
@@ -36,12 +37,13 @@ extension TreeReference {
     return try await database.commit(onClose: [change], durability: durability)
   }
 
-  /// As the form with one value, for a map whose values are of several types.
+  /// Like the form with one value, for a map whose values are of several types.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be.
+  ///   - value: the node's future value.
   ///   - priority: a number or a text; nil for none.
-  ///   - durability: what the commit survives that notes this; the database's own when nil.
+  ///   - durability: what the commit that stores this operation survives; the database's own when
+  ///     nil.
   /// - Throws: as the form with one value.
   /// - Complexity: as the form with one value.
   @discardableResult
@@ -53,12 +55,13 @@ extension TreeReference {
     return try await database.commit(onClose: [change], durability: durability)
   }
 
-  /// Has several places below the node replaced when the database is closed. A path cannot end with
+  /// Replaces several places below the node when the database is closed. A path cannot end with
   /// `.priority` here.
   ///
   /// - Parameters:
-  ///   - values: what is to be at which path below the node.
-  ///   - durability: what the commit survives that notes this; the database's own when nil.
+  ///   - values: the future values by path below the node.
+  ///   - durability: what the commit that stores this operation survives; the database's own when
+  ///     nil.
   /// - Throws: as `updateChildValues`.
   /// - Complexity: O(log n) for each path; at the end as `updateChildValues`.
   @discardableResult
@@ -69,9 +72,10 @@ extension TreeReference {
     return try await database.commit(onClose: changes, durability: durability)
   }
 
-  /// Has the node removed when the database is closed.
+  /// Removes the node when the database is closed.
   ///
-  /// - Parameter durability: what the commit survives that notes this; the database's own when nil.
+  /// - Parameter durability: what the commit that stores this operation survives; the database's
+  ///   own when nil.
   /// - Throws: as `removeValue`.
   /// - Complexity: O(log n); at the end as `removeValue`.
   @discardableResult
@@ -82,12 +86,12 @@ extension TreeReference {
     return try await database.commit(onClose: [change], durability: durability)
   }
 
-  /// Forgets what was to be done when the database is closed, here and below.
+  /// Cancels the close operations here and below.
   ///
-  /// - Parameter durability: what the commit survives that forgets this; the database's own when
+  /// - Parameter durability: what the commit that cancels them survives; the database's own when
   ///   nil.
   /// - Throws: as `removeValue`.
-  /// - Complexity: O(log n) and the operations forgotten.
+  /// - Complexity: O(log n) and the cancelled operations.
   @discardableResult
   public func cancelCloseOperations(
     durability: Durability? = nil
@@ -99,12 +103,12 @@ extension TreeReference {
   }
 }
 
-/// The rows of what is to be done.
+/// The rows of close operations.
 struct CloseOperations {
-  /// What their keys begin with.
+  /// The prefix of their keys.
   private let prefix: [UInt8]
 
-  /// - Parameter process: on a store, whose they are.
+  /// - Parameter process: on a store, the process that they belong to.
   init(of process: Int64?) {
     var prefix = Keyspace.closeOperations.prefix
     if let process {
@@ -118,7 +122,7 @@ struct CloseOperations {
     prefix + path.rowKey.dropFirst(TreeKey.root.count)
   }
 
-  /// Removes what is to be done at a place and below.
+  /// Removes the operations at a place and below.
   func forget(
     _ path: TreePath, in rows: Rows, _ batch: inout Batch
   ) throws(DatabaseError) {
@@ -130,7 +134,7 @@ struct CloseOperations {
     }
   }
 
-  /// Notes what is to be done, instead of what was at the same places and below.
+  /// Stores operations, replacing those at the same places and below.
   func note(
     _ changes: [TreeChange], in rows: Rows, _ batch: inout Batch
   ) throws(DatabaseError) {
@@ -145,7 +149,7 @@ struct CloseOperations {
     }
   }
 
-  /// What is to be done, in order.
+  /// All operations, in order.
   func all(in rows: Rows) throws(DatabaseError) -> [(key: [UInt8], change: TreeChange)] {
     var found: [(key: [UInt8], change: TreeChange)] = []
     try rows.forEachRow(in: KeyRange(prefix: prefix)) { (key, value) throws(DatabaseError) in
@@ -160,7 +164,7 @@ struct CloseOperations {
     return found
   }
 
-  /// The processes of a store that want something to be done.
+  /// The processes of a store that have close operations.
   static func owners(in rows: Rows) throws(DatabaseError) -> [Int64] {
     let prefix = Keyspace.sharedCloseOperations.prefix
     var walk = RangeWalk(rows, [KeyRange(prefix: prefix)])
@@ -183,7 +187,7 @@ struct CloseOperations {
     return owners
   }
 
-  /// Adds to the batch what is to be done, all of it, once.
+  /// Adds all operations to the batch, each once.
   func carryOut(in rows: Rows, _ batch: inout Batch) throws(DatabaseError) {
     let operations = try all(in: rows)
     guard !operations.isEmpty else { return }
@@ -197,9 +201,9 @@ struct CloseOperations {
     preparation.add(to: &batch)
   }
 
-  /// What a row says is to be done.
+  /// The operation in a row.
   ///
-  /// - Parameter place: its key behind the prefix.
+  /// - Parameter place: its key after the prefix.
   static func operation(
     at place: [UInt8], _ value: RawSpan
   ) throws(MalformedBytes) -> TreeChange {
@@ -248,7 +252,7 @@ struct CloseOperations {
 }
 
 extension Database {
-  /// Commits what is to be done when the database is closed.
+  /// Commits changes of the close operations.
   fileprivate func commit(
     onClose changes: [TreeChange], durability: Durability?
   ) async throws(DatabaseError) -> TreeWriteResult {
@@ -258,21 +262,20 @@ extension Database {
     }
   }
 
-  /// Does what is to be done for whoever has had the files open before, or on a store for
-  /// processes that are gone.
+  /// Carries out the operations of the previous session, or on a store those of processes that have
+  /// died.
   func carryOutCloseOperationsOfNobody() async {
     if engine.isOnStore { return await carryOutCloseOperationsOfOthers() }
     await carryOut([CloseOperations(of: nil)])
   }
 
-  /// Does what is to be done when the database is closed; what cannot be done is logged, and stays
-  /// for the next time.
+  /// Carries out the close operations. One that fails is logged and stays for the next time.
   func carryOutCloseOperations() async {
     guard !engine.isReadOnly else { return }
     await carryOut([CloseOperations(of: engine.process)])
   }
 
-  /// On a store, does what processes wanted to be done on close that are gone.
+  /// On a store, carries out the close operations of processes that have died.
   func carryOutCloseOperationsOfOthers() async {
     do throws(DatabaseError) {
       let owners = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
@@ -280,7 +283,8 @@ extension Database {
       }
       let others = owners.filter { $0 != engine.process }
       if others.isEmpty { return }
-      // Asked behind the rows: who has noted something was there before.
+      // Queried after reading the rows: a process that has stored an operation was registered
+      // before.
       let living = try await rethrowing { () async throws(EngineError) in
         try await engine.livingProcesses()
       }

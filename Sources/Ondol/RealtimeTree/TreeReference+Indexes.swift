@@ -1,24 +1,24 @@
-// Indexes of a node's children. An index is declared for a place and stays declared whatever is
-// there; its rows are in front of the node's children, so they go when the node goes, and are made
-// by the write that makes the node.
+// Indexes of a node's children. An index is declared for a place and stays declared, whatever
+// happens to the node. Its rows come before the node's children, so removing the node removes them,
+// and the write that makes the node makes them.
 
 internal import OndolEngine
 
 extension TreeReference {
-  /// Makes an index of the node's children by what each has at `path`, for `queryOrdered(byChild:)`
-  /// with the same path. It is a matter of speed only: a query with bounds or a limit reads the
-  /// children it gives, and no others. Making one that is there does nothing.
+  /// Creates an index of the node's children by the value at `path`, for `queryOrdered(byChild:)`
+  /// with the same path. An index only affects speed: a query with bounds or a limit then reads
+  /// only the children it returns. Creating an existing index does nothing.
   ///
-  /// What it costs: one row for each child, which is rewritten when what is at `path` changes.
+  /// An index costs one row for each child, which is rewritten when the value at `path` changes.
   ///
   /// - Parameters:
-  ///   - path: what the query orders by: one key or several with `/` between.
+  ///   - path: the path that the query orders by: one key or several with `/` between.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when a path is wrong; `.resourceExhausted` when there are so many
-  ///   children that one commit cannot hold their rows, some hundred thousand; otherwise as
+  ///   children that one commit cannot hold their rows, a few hundred thousand; otherwise as
   ///   `setValue`.
-  /// - Complexity: O(children), all of which are looked at; writes below the node made meanwhile
-  ///   wait or make it begin again.
+  /// - Complexity: O(children), all of which are looked at; concurrent writes below the node wait
+  ///   or make it start again.
   public func createIndex(
     byChild path: String, durability: Durability? = nil
   ) async throws(DatabaseError) {
@@ -35,10 +35,10 @@ extension TreeReference {
     }
   }
 
-  /// Takes an index away. Queries that used it give the same, by looking at all children.
+  /// Removes an index. Queries that used it return the same results, by looking at all children.
   ///
   /// - Parameters:
-  ///   - path: as it was created.
+  ///   - path: the path that it was created with.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.notFound` when there is none; otherwise as `createIndex(byChild:durability:)`.
   /// - Complexity: O(children).
@@ -74,7 +74,7 @@ extension TreeReference {
 }
 
 extension TreeIndexDefinition {
-  /// Makes the batch fail when the index is declared or dropped, or anything at its node changes.
+  /// Makes the batch fail when the index is created or dropped, or anything at its node changes.
   fileprivate func guardUnchanged(in batch: inout Batch) {
     batch.guardUnchanged(declarationKey.bytes)
     let range = KeyRange(prefix: node)
