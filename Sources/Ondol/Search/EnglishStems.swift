@@ -1,6 +1,6 @@
-// Stems of English words, by the rules of Porter's second stemmer. Part of the tokenizer number 2,
-// and as frozen as its tables: an index's rows are made with it. The word is changed where it lies;
-// no rule makes it longer.
+// Stems of English words, by the rules of Porter's second stemmer. It is part of tokenizer 2 and as
+// frozen as its tables, because an index's rows are made with it. The word is changed in place; no
+// rule makes it longer.
 
 /// Letters of the rules.
 private struct Letters: ExpressibleByStringLiteral, Sendable {
@@ -13,13 +13,13 @@ private struct Letters: ExpressibleByStringLiteral, Sendable {
 
 /// Makes stems of English words.
 struct EnglishStemmer {
-  /// The word, in lower case; a `y` that is a consonant is a `Y` while the rules are applied.
+  /// The word, in lower case; a consonant `y` is a `Y` while the rules are applied.
   private var word: [UInt8] = []
-  /// Where the regions begin in which endings may go.
+  /// Where the regions begin in which endings may be removed.
   private var first = 0
   private var second = 0
 
-  /// The stem of a word of the letters a to z.
+  /// The stem of a word that consists of the letters a to z.
   static func stem(_ word: String) -> String {
     var stemmer = EnglishStemmer()
     var bytes = Array(word.utf8)
@@ -27,8 +27,8 @@ struct EnglishStemmer {
     return String(decoding: bytes[..<length], as: UTF8.self)
   }
 
-  /// Puts the stem of the word at `place` where it begins, and answers how long it is. A word with
-  /// other letters than a to z is its own stem.
+  /// Writes the stem of the word at `place` to where the word begins, and returns its length. A
+  /// word with letters other than a to z is its own stem.
   mutating func stem(_ bytes: inout [UInt8], _ place: Range<Int>) -> Int {
     guard place.count > 2 else { return place.count }
     word.removeAll(keepingCapacity: true)
@@ -75,7 +75,7 @@ struct EnglishStemmer {
     }
   }
 
-  /// A `y` at the beginning or behind a vowel is a consonant.
+  /// A `y` at the beginning or after a vowel is a consonant.
   private mutating func markConsonants() {
     for place in word.indices where word[place] == 0x79 {
       if place == 0 || isVowel(place - 1) { word[place] = Self.consonantY }
@@ -91,7 +91,7 @@ struct EnglishStemmer {
     second = region(from: first)
   }
 
-  /// Behind the first consonant that is behind a vowel.
+  /// The position after the first consonant that follows a vowel.
   private func region(from start: Int) -> Int {
     var place = start + 1
     while place < word.count {
@@ -101,7 +101,7 @@ struct EnglishStemmer {
     return word.count
   }
 
-  /// Whether what is before `end` ends with a short syllable.
+  /// Whether the part before `end` ends with a short syllable.
   private func endsShort(before end: Int) -> Bool {
     if end == 2 { return isVowel(0) && !isVowel(1) }
     guard end > 2, !isVowel(end - 3), isVowel(end - 2), !isVowel(end - 1) else { return false }
@@ -133,7 +133,7 @@ struct EnglishStemmer {
     word.count == other.bytes.count && ends(with: other)
   }
 
-  /// Puts an ending in the place of the last `count` letters.
+  /// Replaces the last `count` letters with an ending.
   private mutating func replace(_ count: Int, _ ending: Letters) {
     word.removeLast(count)
     word.append(contentsOf: ending.bytes)
@@ -184,12 +184,12 @@ struct EnglishStemmer {
   private mutating func shortenSecond() {
     guard let rule = rule(Self.secondStep) else { return shortenLy() }
     guard word.count - rule.ending.bytes.count >= first else { return }
-    // An ogi is shortened behind an l alone.
+    // An "ogi" is shortened only after an l.
     guard !ends(with: Self.ogi) || ends(with: Self.logi) else { return }
     replace(rule.ending.bytes.count, rule.stem)
   }
 
-  /// A li goes behind some letters.
+  /// Removes "li" after certain letters.
   private mutating func shortenLy() {
     guard ends(with: Self.li), word.count - 2 >= first, word.count > 2 else { return }
     if Self.beforeLi.contains(word[word.count - 3]) { word.removeLast(2) }
@@ -245,14 +245,14 @@ struct EnglishStemmer {
   private static let doubles = Array("bdfgmnprt".utf8)
   private static let beforeLi = Array("cdeghkmnrt".utf8)
   private static let beginnings: [Letters] = ["gener", "commun", "arsen"]
-  /// Words that the rules would make others of.
+  /// Words that the rules would stem wrongly.
   private static let special: [(word: Letters, stem: Letters)] = [
     ("skis", "ski"), ("skies", "sky"), ("dying", "die"), ("lying", "lie"), ("tying", "tie"),
     ("idly", "idl"), ("gently", "gentl"), ("ugly", "ugli"), ("early", "earli"), ("only", "onli"),
     ("singly", "singl"), ("sky", "sky"), ("news", "news"), ("howe", "howe"), ("atlas", "atlas"),
     ("cosmos", "cosmos"), ("bias", "bias"), ("andes", "andes"),
   ]
-  /// Words that are left as they are once their plural is gone.
+  /// Words that stay unchanged once their plural ending is removed.
   private static let whole: [Letters] = [
     "inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed",
   ]

@@ -1,8 +1,9 @@
-// Where a search is in a text: what an app shows in bold, and the part of a long text that shows
-// most of it. The text is tokenized again, which costs less than keeping where tokens were.
+// The matches of a search in a text: what an app shows in bold, and the part of a long text that
+// shows most of them. The text is tokenized again, which costs less than storing the positions of
+// tokens.
 
 extension ParsedSearch {
-  /// Where what is looked for is in the text: ranges of its UTF-8, in order, apart from each other.
+  /// The matches in the text: ranges of its UTF-8, in order and not overlapping.
   func ranges(in text: String, _ tokenizer: Tokenizer) -> [Range<Int>] {
     guard let node else { return [] }
     let list = tokenizer.tokens(of: text)
@@ -20,7 +21,7 @@ extension ParsedSearch {
       }
     }
     var ranges: [Range<Int>] = []
-    // An app's own tokenizer may name parts of a text in any order.
+    // An app's own tokenizer may return parts of a text in any order.
     let sources = found.map { list.tokens[$0].source }.filter { !$0.isEmpty }
     for next in sources.sorted(by: { $0.lowerBound < $1.lowerBound }) {
       if let last = ranges.last, next.lowerBound <= last.upperBound {
@@ -35,8 +36,8 @@ extension ParsedSearch {
 
 /// A part of a text.
 enum Snippet {
-  /// The part of about `length` characters that has the most of the ranges, cut between characters
-  /// and, where it can be, between words.
+  /// The part of about `length` characters that contains most of the ranges, cut between characters
+  /// and, if possible, between words.
   static func part(
     of text: String, around ranges: [Range<Int>], length: Int
   ) -> Range<String.Index> {
@@ -63,7 +64,7 @@ enum Snippet {
     return characters[start]..<(end < characters.count ? characters[end] : text.endIndex)
   }
 
-  /// The number of the character that a byte is in.
+  /// The number of the character that contains a byte.
   private static func place(of byte: Int, in text: String, _ characters: [String.Index]) -> Int? {
     guard byte <= text.utf8.count else { return nil }
     let index = text.utf8.index(text.utf8.startIndex, offsetBy: byte)

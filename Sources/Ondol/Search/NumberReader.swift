@@ -1,5 +1,5 @@
-// Reads numbers out of an array, as `ByteReader` does out of borrowed bytes: for the loops over
-// postings, where a call into the engine's module for each number would cost more than the number.
+// Reads numbers from an array, as `ByteReader` does from borrowed bytes. The loops over postings
+// use it, because a call into the engine's module for each number would cost more than the number.
 
 internal import OndolEngine
 
@@ -16,7 +16,7 @@ struct NumberReader {
   var remaining: Int { bytes.count - offset }
   var isAtEnd: Bool { offset >= bytes.count }
 
-  /// A number that is `limit` at most.
+  /// A number of at most `limit`.
   @inline(__always)
   mutating func number(atMost limit: Int) throws(MalformedBytes) -> Int {
     guard offset < bytes.count else { throw tooShort() }
@@ -55,7 +55,7 @@ struct NumberReader {
     MalformedBytes(at: offset, "ends within a number")
   }
 
-  /// Where the next `count` bytes are, which it passes.
+  /// The positions of the next `count` bytes, which it skips.
   @inline(__always)
   mutating func take(_ count: Int) throws(MalformedBytes) -> Range<Int> {
     guard count >= 0, count <= remaining else {
@@ -66,7 +66,7 @@ struct NumberReader {
     return start..<offset
   }
 
-  /// Passes so many numbers without reading them.
+  /// Skips that many numbers without reading them.
   @inline(__always)
   mutating func skip(_ count: Int) throws(MalformedBytes) {
     var left = count
@@ -79,7 +79,7 @@ struct NumberReader {
 }
 
 extension [UInt8] {
-  /// The first eight bytes of a part as a number that is ordered as they are.
+  /// The first eight bytes of a part as a number with the same order.
   @inline(__always)
   func head(of range: Range<Int>) -> UInt64 {
     var head: UInt64 = 0

@@ -1,16 +1,17 @@
-// Postings: which documents have a term, how often, where, and how long they are. In a gathered run
-// they lie in chunks, rows of some kilobytes that hold the postings of many terms in order:
+// Postings: which documents have a term, how often and where, and how long the documents are. In a
+// run of words, they are in chunks, rows of a few kilobytes that hold the postings of many terms in
+// order:
 //
-//   entry    bytes of the key shared with the entry before, further bytes with their count,
+//   entry    bytes of the key shared with the previous entry, further bytes with their count,
 //            postings (1-128), first ordinal, last ordinal less the first, bytes of documents,
 //            bytes of positions,
-//            documents: difference to the ordinal before (the first has none), occurrences, length
+//            documents: difference to the previous one (none for the first), occurrences, length
 //            positions: for each document, differences
 //
-// All numbers are varints, ordinals counted from the run's first. A term with many documents has
-// several entries, one behind the other. Two entries of a term become one by putting a difference
-// between their documents, so a merge copies bytes. An entry of 0 postings has, behind that number,
-// bytes with their count: what a scope's scores depend on.
+// All numbers are varints; ordinals are counted from the run's first. A term with many documents
+// has several consecutive entries. Inserting a difference between the documents of two entries of a
+// term joins them into one, so a merge copies bytes. An entry of 0 postings has, after that number,
+// bytes with their count: the statistics that a scope's scores depend on.
 
 internal import OndolEngine
 
@@ -18,23 +19,23 @@ internal import OndolEngine
 struct Postings: Sendable {
   /// Documents in order, counted from the first of the run.
   var documents: [UInt32] = []
-  /// How often each has it.
+  /// The number of occurrences in each.
   var occurrences: [UInt32] = []
   /// Tokens of each document's field.
   var lengths: [UInt32] = []
-  /// Where, one document behind the other, as differences in each; only where they were wanted.
+  /// The positions, document after document, as differences within each; only when requested.
   var positions: [UInt8] = []
 
   init() {}
 
-  /// Adds a document behind the others.
+  /// Adds a document after the others.
   mutating func append(_ document: UInt32, occurrences count: UInt32, length: UInt32) {
     documents.append(document)
     occurrences.append(count)
     lengths.append(length)
   }
 
-  /// Several lists as one, as those of the terms with a prefix are.
+  /// Merges several lists into one, such as those of the terms with a prefix.
   ///
   /// - Parameter keepsPositions: the lists have positions.
   init(merging lists: [Postings], keepsPositions: Bool) throws(MalformedBytes) {
@@ -43,7 +44,7 @@ struct Postings: Sendable {
       return
     }
     self.init()
-    // Documents in the upper half, and where they are in all lists together in the lower.
+    // Documents in the upper half, and their index in all lists together in the lower.
     var order: [UInt64] = []
     var cursors: [PositionCursor] = []
     for (number, list) in lists.enumerated() {
@@ -82,7 +83,7 @@ struct Postings: Sendable {
   }
 }
 
-/// Reads positions of one document after the other, passing over those that nobody asks for.
+/// Reads the positions of one document after the other, and skips those that are not requested.
 struct PositionCursor {
   private let occurrences: [UInt32]
   private var reader: NumberReader
@@ -93,14 +94,14 @@ struct PositionCursor {
     reader = NumberReader(list.positions)
   }
 
-  /// The positions of a document behind those asked for before.
+  /// The positions of a document, which must come after those requested before.
   mutating func positions(of place: Int) throws(MalformedBytes) -> [UInt32] {
     var positions: [UInt32] = []
     try read(place, into: &positions)
     return positions
   }
 
-  /// The same, in the place of what is in an array.
+  /// The same, replacing the contents of an array.
   mutating func read(_ place: Int, into positions: inout [UInt32]) throws(MalformedBytes) {
     var passed = 0
     while next < place {
@@ -114,7 +115,7 @@ struct PositionCursor {
 }
 
 extension NumberReader {
-  /// Puts so many positions, which lie there as differences, in the place of what is in an array.
+  /// Replaces the contents of an array with that many positions, which are stored as differences.
   @inline(__always)
   mutating func positions(
     _ count: Int, into positions: inout [UInt32]
@@ -131,18 +132,18 @@ extension NumberReader {
   }
 }
 
-/// What is in front of an entry's postings.
+/// The header of an entry's postings.
 struct PostingEntry {
-  /// 0 for what a scope's scores depend on.
+  /// 0 for the statistics that a scope's scores depend on.
   var count = 0
   var first: UInt32 = 0
   var last: UInt32 = 0
-  /// Where its documents and positions are in the chunk.
+  /// The positions of its documents and positions in the chunk.
   var documents = 0..<0
   var positions = 0..<0
 }
 
-/// Where the postings of a term are gathered before they are an entry.
+/// Collects the postings of a term until they become an entry.
 struct PostingList {
   static let entryCount = 128
 
@@ -158,7 +159,7 @@ struct PostingList {
     if count == 0 { first = document } else { documents.append(number: Int(document - last)) }
   }
 
-  /// - Parameter places: the positions as they lie in rows.
+  /// - Parameter places: the positions in their stored form.
   mutating func append(
     _ document: UInt32, occurrences: Int, length: Int, _ places: ArraySlice<UInt8>
   ) {
@@ -195,14 +196,14 @@ struct ChunkWriter {
     var ordinal: UInt32
   }
 
-  /// Bytes after which a chunk ends.
+  /// The size in bytes at which a chunk ends.
   static let chunkBytes = 4 << 10
 
   private var bytes: [UInt8] = []
   private var lastKey: [UInt8] = []
   private var lastOrdinal: UInt32 = 0
   private(set) var chunks: [Chunk] = []
-  /// Bytes of the chunks that are finished.
+  /// Bytes of the finished chunks.
   private(set) var byteCount = 0
 
   mutating func append(_ key: some Collection<UInt8>, _ list: PostingList) {
@@ -218,7 +219,7 @@ struct ChunkWriter {
     if bytes.count >= Self.chunkBytes { endChunk() }
   }
 
-  /// Appends what a scope's scores depend on, as an entry without postings.
+  /// Appends the statistics that a scope's scores depend on, as an entry without postings.
   mutating func append(_ key: some Collection<UInt8>, _ statistics: SearchStatistics) {
     begin(key)
     let value = statistics.bytes
@@ -254,8 +255,8 @@ struct ChunkWriter {
 
   /// The chunks.
   ///
-  /// - Parameter isLast: nothing of the run comes behind them. The last chunk is then named so that
-  ///   whoever seeks any key finds a chunk of the run.
+  /// - Parameter isLast: whether nothing of the run comes after them. The last chunk then gets a
+  ///   key such that a seek for any key finds a chunk of the run.
   mutating func finish(isLast: Bool) -> [Chunk] {
     endChunk()
     if isLast, !chunks.isEmpty { chunks[chunks.count - 1].key = [0xff] }
@@ -287,10 +288,10 @@ struct ChunkReader {
     return true
   }
 
-  /// Moves from the beginning to the first entry that has the key or one behind it; false when
-  /// there is none. Keys before it are not put together.
+  /// Moves from the beginning to the first entry at or after the key; false when there is none.
+  /// Does not assemble the keys before it.
   mutating func seek(_ wanted: [UInt8]) throws(MalformedBytes) -> Bool {
-    // Bytes of the key before that are those of the wanted one; it is less.
+    // This many bytes of the previous key equal those of the wanted key, which is greater.
     var matched = 0
     var length = 0
     while !reader.isAtEnd {
@@ -322,8 +323,8 @@ struct ChunkReader {
     return false
   }
 
-  /// Throws unless the bytes behind those that a key shares with the one before say that it comes
-  /// behind it, and shares no more: what is found without putting keys together rests on both.
+  /// Throws unless the bytes after the shared ones show that a key comes after the previous one and
+  /// shares no more with it. Searching without assembling keys relies on both.
   private func demand(_ further: Range<Int>, isBehind byte: UInt8) throws(MalformedBytes) {
     guard let first = further.first, reader.bytes[first] > byte else {
       throw MalformedBytes(at: further.lowerBound, "terms out of order")
@@ -352,7 +353,7 @@ struct ChunkReader {
     try SearchStatistics(Array(reader.bytes[entry.documents]).bytes)
   }
 
-  /// Shows each posting of the entry: document, occurrences, length, where its positions are.
+  /// Shows each posting of the entry: document, occurrences, length, and where its positions are.
   func forEach(
     _ visit: (UInt32, Int, Int, Range<Int>) throws(MalformedBytes) -> Void
   ) throws(MalformedBytes) {

@@ -1,12 +1,11 @@
-// Makes a run of documents' terms: what lies by document in fresh rows lies by term in chunks. All
-// postings stand in one array in the order of documents, and are moved into the order of their
-// terms at the end, so that they are read one behind the other then: reading each where it stood
-// took most of the time of making chunks, waiting for memory. Pure: who stores the rows is
-// SearchPacker.
+// Makes a run of documents' terms: fresh rows are ordered by document, chunks by term. All postings
+// are in one array in the order of documents, and are moved into the order of their terms at the
+// end, so that they can be read sequentially. Reading each one at its original position took most
+// of the time, because of cache misses. Pure: SearchPacker stores the rows.
 
 internal import OndolEngine
 
-/// Gathers documents.
+/// Collects documents.
 struct RunBuilder {
   private struct Term {
     var key: Range<Int>
@@ -19,21 +18,21 @@ struct RunBuilder {
     var document: UInt32
     var occurrences: UInt32
     var length: UInt32
-    /// Where its positions are, and how many bytes they take.
+    /// The start of its positions, and their length in bytes.
     var start: UInt32
     var byteCount: UInt32
   }
 
-  /// The keys of all terms, one behind the other.
+  /// The keys of all terms, one after the other.
   private var keys: [UInt8] = []
   private var terms: [Term] = []
-  /// Places of terms by their hashes, less than half of it taken; -1 for none.
+  /// The places of terms by their hashes, less than half full; -1 for none.
   private var table = [Int32](repeating: -1, count: 1 << 12)
   private var postings: [Posting] = []
   private var positions: [UInt8] = []
   private var statistics: [[UInt8]: SearchStatistics] = [:]
 
-  /// Adds a document, whose number in the run is greater than those before.
+  /// Adds a document, whose number in the run must be greater than the previous ones.
   mutating func add(
     _ row: FreshRow, scope: ArraySlice<UInt8>, _ document: UInt32
   ) throws(MalformedBytes) {

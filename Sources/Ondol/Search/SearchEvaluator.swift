@@ -1,10 +1,10 @@
-// From the postings of a search's terms to scored documents, run by run. First everything is
-// looked up, because what a term tells depends on how many documents have it in all runs together;
-// then units become scores and scores are combined.
+// Turns the postings of a search's terms into scored documents, run by run. It looks up everything
+// first, because the weight of a term depends on how many documents in all runs have it. Then units
+// become scores, and scores are combined.
 
 internal import OndolEngine
 
-/// One list of postings that a search needs: a place of a unit, in a field.
+/// One list of postings that a search needs: one place of a unit, in a field.
 struct SearchLeaf: Sendable, Hashable {
   var unit: Int
   var place: Int
@@ -18,7 +18,7 @@ struct SearchEvaluator: Sendable {
   let scoring: Scoring
   /// By run.
   private var hits: [[UnitHits]] = []
-  /// Documents that each unit is in.
+  /// The number of documents with each unit.
   private(set) var documentCounts: [Int]
 
   init(_ search: ParsedSearch, _ scoring: Scoring) {
@@ -32,7 +32,7 @@ struct SearchEvaluator: Sendable {
 
   /// Adds the next run.
   ///
-  /// - Parameter failure: what postings that cannot be read are.
+  /// - Parameter failure: the error for postings that cannot be read.
   mutating func addRun(
     failure: (MalformedBytes) -> DatabaseError,
     _ postings: (SearchLeaf) throws(DatabaseError) -> Postings
@@ -44,7 +44,7 @@ struct SearchEvaluator: Sendable {
         var places: [Postings] = []
         for place in unit.places.indices {
           let list = try postings(SearchLeaf(unit: number, place: place, field: field))
-          // What is missing at one place need not be looked up at the others.
+          // When one place has no documents, the others need no lookup.
           guard !list.documents.isEmpty else { break }
           places.append(list)
         }
@@ -89,7 +89,7 @@ struct SearchEvaluator: Sendable {
     }
   }
 
-  /// What each unit adds to the score of one document: its frequency there and its score.
+  /// The contribution of each unit to the score of one document: its frequency there and its score.
   func parts(of document: UInt32, in run: Int) -> [(unit: Int, frequency: Double, score: Double)] {
     hits[run].enumerated().compactMap { (number, unit) in
       guard let place = unit.place(of: document) else { return nil }
@@ -110,7 +110,7 @@ extension UnitHits {
   }
 }
 
-/// Collects the postings of a search's terms from documents that are not gathered yet.
+/// Collects the postings of a search's terms from documents that are not in a run yet.
 struct FreshPostings {
   private struct Wanted {
     var leaf: SearchLeaf
@@ -134,7 +134,7 @@ struct FreshPostings {
     }
   }
 
-  /// The term with the number of the field in front.
+  /// The term, preceded by the number of the field.
   private static func within(_ field: Int, _ term: SearchTerm) -> (SearchTerm, UInt64) {
     let bytes = [UInt8(field + 1)] + term.bytes
     switch term {

@@ -1,10 +1,11 @@
-// A search, made ready: units that score, and how they are combined. Evaluated for one run of
-// documents after the other, and for those not gathered yet; ordinals of different runs are
-// different documents, so nothing is carried from one to the next but how many documents have what.
+// A prepared search: units that have scores, and how they are combined. It is evaluated for one run
+// of documents after the other, and for the documents that are not in a run yet. Ordinals of
+// different runs are different documents, so nothing is carried from one run to the next except the
+// numbers of documents.
 
 internal import OndolEngine
 
-/// What a term of a search may be.
+/// The forms of a search term.
 enum SearchTerm: Sendable, Hashable {
   case exact([UInt8])
   case prefix([UInt8])
@@ -23,21 +24,21 @@ enum SearchTerm: Sendable, Hashable {
   }
 }
 
-/// One place of a phrase: any of the terms may stand there.
+/// One place of a phrase: any of the terms matches there.
 typealias SearchPlace = [SearchTerm]
 
-/// What scores as one.
+/// A part of a search that has one score.
 struct SearchUnit: Sendable, Hashable {
   enum Form: Sendable, Hashable {
-    /// One place behind the other; of one place alone, a term.
+    /// Consecutive places; a single place is a term.
     case phrase
-    /// All of them within so many positions, in any order.
+    /// All of them within that many positions, in any order.
     case near(Int)
   }
 
   var form: Form
   var places: [SearchPlace]
-  /// As it was asked for.
+  /// The text as it was typed.
   var text: String
 
   var needsPositions: Bool { places.count > 1 }
@@ -46,16 +47,16 @@ struct SearchUnit: Sendable, Hashable {
 /// How units are combined.
 indirect enum SearchNode: Sendable, Hashable {
   case unit(Int)
-  /// Documents that meet all; scores are added.
+  /// Documents that match all; scores are added.
   case all([SearchNode])
-  /// Documents that meet any; scores are added.
+  /// Documents that match any; scores are added.
   case any([SearchNode])
-  /// Documents that meet the first and, when they meet the second, score more.
+  /// Documents that match the first and, when they match the second, score more.
   case bonus(SearchNode, SearchNode)
-  /// Documents that meet the first and not the second.
+  /// Documents that match the first and not the second.
   case without(SearchNode, SearchNode)
 
-  /// Units that a document in the result may have; one of them it must have.
+  /// Units that a document in the result may have; it must have one of them.
   var positiveUnits: [Int] {
     switch self {
     case .unit(let unit): [unit]
@@ -67,8 +68,8 @@ indirect enum SearchNode: Sendable, Hashable {
 }
 
 extension ParsedSearch {
-  /// Terms of which every document of the result has one: of several that it must have those that
-  /// fewest documents are likely to have.
+  /// Terms of which every document of the result has at least one. When several sets qualify, this
+  /// is the one that the fewest documents are likely to have.
   var cover: [SearchTerm] { node.map(cover(of:)) ?? [] }
 
   private func cover(of node: SearchNode) -> [SearchTerm] {
@@ -84,7 +85,7 @@ extension ParsedSearch {
     covers.min { Self.frequency(of: $0) < Self.frequency(of: $1) } ?? []
   }
 
-  /// Long words are rarer than short ones, and words rarer than beginnings.
+  /// Long words are rarer than short ones, and words rarer than prefixes.
   private static func frequency(of terms: [SearchTerm]) -> Double {
     terms.reduce(0) { sum, term in
       let length = Double(max(1, term.bytes.count))
@@ -93,18 +94,18 @@ extension ParsedSearch {
   }
 }
 
-/// Documents of a run that a unit is in, and how much.
+/// The documents of a run that have a unit, with their values.
 struct UnitHits: Sendable {
   var documents: [UInt32] = []
-  /// Occurrences, weighted and set off against lengths; scores once they are scored.
+  /// Weighted occurrences, normalized by length; replaced by scores when they are scored.
   var values: [Double] = []
 
-  /// Makes scores of what was counted.
+  /// Turns the counts into scores.
   mutating func score(_ inverse: Double) {
     for place in values.indices { values[place] = Scoring.score(values[place], inverse) }
   }
 
-  /// Adds what another field has.
+  /// Adds the hits of another field.
   mutating func add(_ other: UnitHits) {
     if documents.isEmpty { self = other } else { self = .any(self, other) }
   }
@@ -147,7 +148,7 @@ struct UnitHits: Sendable {
     return result
   }
 
-  /// All of the left, and what the right adds to them.
+  /// All of the left, with the values that the right adds to them.
   static func bonus(_ left: UnitHits, _ right: UnitHits) -> UnitHits {
     var result = left
     var second = 0
@@ -162,13 +163,13 @@ struct UnitHits: Sendable {
 }
 
 extension SearchNode {
-  /// The documents of one run that are found, with their scores.
+  /// The matching documents of one run, with their scores.
   func evaluate(_ units: [UnitHits]) -> UnitHits {
     switch self {
     case .unit(let unit): return units[unit]
     case .any(let nodes):
       var results = nodes.map { $0.evaluate(units) }
-      // Pairs of short lists first, so that long ones are not copied for each.
+      // Short lists first, so that long ones are not copied for each.
       results.sort { $0.documents.count < $1.documents.count }
       return results.reduce(UnitHits()) { .any($0, $1) }
     case .all(let nodes):
@@ -187,7 +188,7 @@ extension SearchNode {
 // MARK: - Phrases
 
 extension SearchUnit {
-  /// The documents in which the unit is, with the occurrences, of the postings of each of its
+  /// The documents that have the unit, with the occurrences, from the postings of each of its
   /// places.
   func occurrences(in places: [Postings]) throws(MalformedBytes) -> (
     documents: [UInt32], counts: [UInt32], lengths: [UInt32]
@@ -224,11 +225,11 @@ extension SearchUnit {
     return (documents, counts, lengths)
   }
 
-  /// How often the places come together, of the positions of each in one document.
+  /// How often the places occur together, from the positions of each in one document.
   func count(_ lists: [[UInt32]]) -> UInt32 {
     var count: UInt32 = 0
     if case .phrase = form, lists.count == 2 {
-      // Most phrases are pairs.
+      // Most phrases have two words.
       var place = 0
       for position in lists[0] {
         while place < lists[1].count, lists[1][place] <= position { place += 1 }
@@ -240,7 +241,7 @@ extension SearchUnit {
     return count
   }
 
-  /// Shows the positions of each time that the places come together.
+  /// Shows the positions of each joint occurrence of the places.
   func matches(_ lists: [ArraySlice<UInt32>], _ visit: ([UInt32]) -> Void) {
     guard let first = lists.first else { return }
     for position in first {
@@ -254,7 +255,7 @@ extension SearchUnit {
         case .near(let distance):
           let reach = UInt32(clamping: distance)
           let low = position > reach ? position - reach : 0
-          // The nearest one behind, or the first within reach.
+          // The next one directly after it, or the first within reach.
           place = Self.first(in: list, from: low).flatMap { $0 <= position + reach ? $0 : nil }
         }
         guard let place else { break }
@@ -264,7 +265,7 @@ extension SearchUnit {
     }
   }
 
-  /// The first of a sorted list that is `low` or behind.
+  /// The first element of a sorted list at or after `low`.
   private static func first(in list: ArraySlice<UInt32>, from low: UInt32) -> UInt32? {
     var (start, end) = (list.startIndex, list.endIndex)
     while start < end {

@@ -1,10 +1,10 @@
-// What scores depend on beside a document: how many documents there are, and how long they are on
-// average. BM25 over one field, BM25F over several: the occurrences in each field, set off against
-// its length and weighted, are added before they saturate.
+// The statistics that scores depend on, apart from the document: the number of documents, and their
+// average length. BM25 over one field, BM25F over several: the occurrences in each field are
+// normalized by its length and weighted, and added before they saturate.
 
 internal import OndolEngine
 
-/// Documents and tokens of a scope.
+/// The numbers of documents and tokens of a scope.
 struct SearchStatistics: Sendable, Equatable {
   var documents = 0
   /// By field.
@@ -50,25 +50,25 @@ struct SearchStatistics: Sendable, Equatable {
   }
 }
 
-/// How scores are made.
+/// How scores are computed.
 struct Scoring: Sendable {
-  /// When further occurrences stop to count.
+  /// How soon further occurrences stop counting.
   static let saturation = 1.2
   /// How much a document's length counts.
   static let lengthShare = 0.75
 
   let statistics: SearchStatistics
-  /// By field of the index; 0 where it is not searched.
+  /// By field of the index; 0 for a field that is not searched.
   let weights: [Double]
 
-  /// What occurrences in a field count.
+  /// The contribution of occurrences in a field.
   @inline(__always)
   func frequency(_ occurrences: UInt32, length: UInt32, weight: Double, average: Double) -> Double {
     let share = Self.lengthShare
     return weight * Double(occurrences) / (1 - share + share * Double(length) / average)
   }
 
-  /// How much a term tells that so many documents have.
+  /// The weight of a term that this many documents have.
   func inverseFrequency(_ documents: Int) -> Double {
     let all = Double(max(statistics.documents, documents))
     return logarithm(1 + (all - Double(documents) + 0.5) / (Double(documents) + 0.5))
@@ -79,7 +79,8 @@ struct Scoring: Sendable {
     inverse * frequency * (saturation + 1) / (frequency + saturation)
   }
 
-  /// The natural logarithm: by the exponent and a series, so that it is the same on every system.
+  /// The natural logarithm, computed from the exponent and a series, so that it is the same on
+  /// every system.
   private func logarithm(_ value: Double) -> Double {
     guard value > 0 else { return 0 }
     var fraction = value.significand

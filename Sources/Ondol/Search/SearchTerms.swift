@@ -1,20 +1,20 @@
-// The terms of one document, as they lie in its fresh row: a small index of its own.
+// The terms of one document in its fresh row, which is a small index of its own.
 //
 //   version (1)                  1
-//   fields                       count; for each the tokens it has
+//   fields                       count; for each the number of its tokens
 //   filter                       words (count), 8 bytes each: a Bloom filter of the terms
 //   terms                        count; for each: its bytes with their count, positions: count,
 //                                differences
 //
-// A term begins with the number of its field, from 1. Terms are in the order in which they come
-// first: a run puts them in order anyway, once for many documents. All numbers are varints but for
-// the filter's words.
+// A term begins with the number of its field, from 1. Terms are in the order of their first
+// occurrence: a run sorts them anyway, once for many documents. All numbers except the filter's
+// words are varints.
 
 internal import OndolEngine
 
 /// Makes fresh rows.
 struct FreshRowWriter {
-  /// A term, with the places of its first and last occurrence.
+  /// A term, with its first and its last occurrence.
   private struct Group {
     var key: Range<Int>
     var hash: UInt64
@@ -24,12 +24,12 @@ struct FreshRowWriter {
   }
 
   private var lengths: [Int] = []
-  /// Terms with the number of their field in front.
+  /// Terms, each preceded by the number of its field.
   private var bytes: [UInt8] = []
   private var groups: [Group] = []
-  /// Places of groups by their hashes; -1 for none.
+  /// The places of groups by their hashes; -1 for none.
   private var table: [Int32] = []
-  /// Of each occurrence its position, and the next of the same term; -1 for none.
+  /// The position of each occurrence, and the next one of the same term; -1 for none.
   private var occurrences: [(position: Int, next: Int32)] = []
 
   /// Adds the text of the next field; nil when the document has none.
@@ -127,14 +127,14 @@ struct FreshRowWriter {
 }
 
 extension [UInt8] {
-  /// Appends a number as `appendVarint`, which lies in another module.
+  /// Appends a number like `appendVarint`, which is in another module.
   @inline(__always)
   mutating func append(number: Int) {
     if number < 0x80 { append(UInt8(truncatingIfNeeded: number)) } else { appendVarint(number) }
   }
 }
 
-/// A Bloom filter of terms: eight bits a term, two of them set by each.
+/// A Bloom filter of terms: eight bits for each term, and each term sets two.
 struct TermFilter {
   private(set) var bytes: [UInt8]
 
@@ -181,7 +181,7 @@ struct TermFilter {
 /// Reads fresh rows.
 struct FreshRow {
   static let version: UInt8 = 1
-  /// Fields of an index.
+  /// The most fields of an index.
   static let mostFields = 32
 
   let bytes: [UInt8]
@@ -208,7 +208,7 @@ struct FreshRow {
     start = reader.offset
   }
 
-  /// Whether a term with this hash may be in it.
+  /// Whether the row may contain a term with this hash.
   func mayHave(_ hash: UInt64) -> Bool {
     guard filter.count >= 8 else { return false }
     let bits = TermFilter.bits(hash, bytes: filter.count)
@@ -227,11 +227,11 @@ struct FreshRow {
 struct TermReader {
   private var reader: NumberReader
   private var left: Int
-  /// With the number of the field in front.
+  /// The term, preceded by the number of the field.
   private(set) var term: [UInt8] = []
-  /// How often it is there.
+  /// The number of its occurrences.
   private(set) var count = 0
-  /// Where in the row its positions are, as differences.
+  /// Its positions in the row, as differences.
   private(set) var positions = 0..<0
 
   fileprivate init(_ bytes: [UInt8], at start: Int, _ count: Int) {

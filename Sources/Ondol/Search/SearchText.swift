@@ -1,16 +1,16 @@
-// What people type, as a search:
+// Parses the text that people type as a search:
 //
 //   온돌 방          either word; documents with both score more
-//   "온돌 방"        the words one behind the other
-//   온돌*            words that begin so
-//   +온돌 -방        must be there; must not. NOT 방 is -방
+//   "온돌 방"        consecutive words
+//   온돌*            words that begin with this
+//   +온돌 -방        required; excluded. NOT 방 is -방
 //   NEAR(온돌 방, 5) both within five words, in any order
 //
-// Nothing is an error that can be understood: a quote that is not closed ends with the text. What a
-// word becomes is the tokenizer's business: an alternative word of several syllables scores for
-// each pair of them, a demanded one is a phrase of them, with or without the particle at its end.
+// Text that can be understood is never an error: an unclosed quote ends with the text. The
+// tokenizer decides what a word becomes: an optional word of several syllables scores for each pair
+// of them, and a required one is a phrase of them, with or without the particle at its end.
 
-/// A part of what was typed.
+/// A part of the typed text.
 private struct SearchClause {
   enum Demand { case optional, required, excluded }
 
@@ -25,13 +25,13 @@ private struct SearchClause {
   }
 }
 
-/// A search that was read, and tokenized.
+/// A search that was parsed and tokenized.
 struct ParsedSearch: Sendable, Hashable {
   var units: [SearchUnit] = []
-  /// Nil when there is nothing to look for.
+  /// Nil when there is nothing to search for.
   var node: SearchNode?
 
-  /// - Parameter matchesAll: words without a sign are demanded.
+  /// - Parameter matchesAll: whether words without a sign are required.
   init(_ text: String, matchesAll: Bool, _ tokenizer: Tokenizer) {
     var required: [SearchNode] = []
     var optional: [SearchNode] = []
@@ -85,7 +85,7 @@ struct ParsedSearch: Sendable, Hashable {
     case .prefix(let text):
       var places = Self.places(of: text, tokenizer)
       guard let last = places.popLast() else { return nil }
-      // Pairs are beginnings as they are: what goes on, goes on behind them.
+      // Pairs are prefixes already: more syllables come after them.
       let list = tokenizer.beginnings(of: text)
       let isPair = list.tokens.last.map { $0.kind != .word && !$0.isAlone } ?? false
       places.append(isPair ? last : Self.beginning(list.term(list.tokens.count - 1), last))
@@ -98,14 +98,14 @@ struct ParsedSearch: Sendable, Hashable {
     }
   }
 
-  /// Terms that begin so, and those that are whole and do not: `heating*` is also `heat`, the stem
-  /// of the word that was typed.
+  /// Terms with this prefix, and whole terms without it: `heating*` also matches `heat`, the stem
+  /// of the typed word.
   private static func beginning(_ term: [UInt8], _ whole: SearchPlace) -> SearchPlace {
     [.prefix(term)] + whole.filter { !$0.bytes.starts(with: term) }
   }
 
-  /// The places of a text's terms. One letter alone of a script that is searched in pairs may be
-  /// the first half of one.
+  /// The places of a text's terms. In a script that is searched in pairs, a single letter may be
+  /// the first half of a pair.
   private static func places(of text: String, _ tokenizer: Tokenizer) -> [SearchPlace] {
     let list = tokenizer.tokens(of: text)
     return list.tokens.indices.map { place in
@@ -116,7 +116,7 @@ struct ParsedSearch: Sendable, Hashable {
   }
 }
 
-/// Syllables at the end of Korean words that say what the word does in its sentence.
+/// Syllables at the end of Korean words that mark the word's role in its sentence.
 enum Particles {
   private static let all = [
     "에서는", "에서도", "으로는", "으로도", "이라는", "에서", "에게", "으로", "까지", "부터", "처럼",
@@ -124,7 +124,7 @@ enum Particles {
     "도", "로", "만", "나", "랑",
   ]
 
-  /// A word of Hangul without the particle at its end; nil without one, or when less than two
+  /// A Hangul word without the particle at its end; nil when there is none, or when fewer than two
   /// syllables are left.
   static func stem(of word: String) -> String? {
     let scalars = Array(word.unicodeScalars)
@@ -142,7 +142,7 @@ enum Particles {
   }
 }
 
-/// Takes what was typed apart.
+/// Splits the typed text into parts.
 private struct SearchTextReader {
   private let scalars: [Unicode.Scalar]
   private var offset = 0
@@ -209,7 +209,7 @@ private struct SearchTextReader {
     return String(text)
   }
 
-  /// What is behind `NEAR(`; nil when it is not closed.
+  /// The form after `NEAR(`; nil when it is not closed.
   private mutating func near(_ first: Substring) -> SearchClause.Form? {
     var inner = String(first)
     if !inner.contains(")") {

@@ -1,18 +1,18 @@
-// From a text to the terms of an index. Pure and frozen: rows of an index are made with it at a
-// write and must be the same when they are made again years later. Tokenizer 1:
+// Turns a text into the terms of an index. Pure and frozen: a write makes rows of an index with it,
+// and they must be the same when they are made again years later. Tokenizer 1:
 //
-//   words     Latin, Greek, Cyrillic, digits and whatever has blanks between its words: one token a
-//             word, without case, accents and width
-//   Hangul    letters composed to syllables, then two syllables a token, overlapping; a run of one
+//   words     Latin, Greek, Cyrillic, digits and every script with spaces between words: one token
+//             for each word, without case, accents and width
+//   Hangul    letters composed to syllables, then overlapping tokens of two syllables; a run of one
 //             syllable is a token of one
-//   paired    Han, Kana, Thai and others without blanks: as Hangul
+//   paired    Han, Kana, Thai and others without spaces: as Hangul
 //
-// So `온돌방에서` is 온돌 돌방 방에 에서, and is found by 온돌방 without a dictionary that knows
-// which syllables are a particle.
+// So `온돌방에서` is 온돌 돌방 방에 에서, and a search for 온돌방 finds it without a dictionary that knows which
+// syllables are a particle.
 
-/// Makes tokens of texts.
+/// Makes tokens from texts.
 struct Tokenizer: Sendable {
-  /// What the catalog knows it by.
+  /// The name by which the catalog identifies it.
   let name: TokenizerName
   private let own: (any SearchTokenizer)?
   private let tables = CharacterTables.first
@@ -23,10 +23,10 @@ struct Tokenizer: Sendable {
     own = nil
   }
 
-  /// Tokenizer 2: as 1, with stems of English words.
+  /// Tokenizer 2: like 1, with stems of English words.
   static let english = Tokenizer(.english, nil)
 
-  /// One of an app's own.
+  /// A tokenizer that the app provides.
   init(_ own: any SearchTokenizer) {
     self.init(.own(own.name, version: own.version), own)
   }
@@ -45,7 +45,7 @@ struct Tokenizer: Sendable {
     return list
   }
 
-  /// The tokens of a text whose words may be beginnings of others, and so have no stems.
+  /// The tokens of a text whose words may be prefixes of others, and so are not stemmed.
   func beginnings(of text: String) -> TokenList {
     guard let own else { return words(of: text) }
     var list = TokenList()
@@ -54,7 +54,7 @@ struct Tokenizer: Sendable {
     return list
   }
 
-  /// Whether a word may be found without the Korean particle at its end.
+  /// Whether a word may match without the Korean particle at its end.
   var knowsParticles: Bool { own == nil }
 
   private func words(of text: String) -> TokenList {
@@ -78,16 +78,16 @@ extension Tokenizer: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// Puts tokens together from characters.
+/// Assembles tokens from characters.
 private struct TokenRun {
   private let tables: CharacterTables
   private(set) var list = TokenList()
-  /// What the run consists of; a separator between runs.
+  /// The kind of characters in the run; a separator between runs.
   private var kind = CharacterKind.separator
-  /// Where the term of the word begins, and its source.
+  /// Where the word's term begins, and its source.
   private var termStart = 0
   private var source = 0..<0
-  /// Of a run of pairs: its characters so far, and the last of them.
+  /// In a run of pairs: its characters so far, and the last of them.
   private var count = 0
   private var last: UInt32 = 0
   private var lastSource = 0..<0
@@ -98,8 +98,8 @@ private struct TokenRun {
     list.tokens.reserveCapacity(bytes / 4)
   }
 
-  /// Adds the letters and digits of ASCII that stand from `offset` on, and passes them: most texts
-  /// have few others. False when there are none.
+  /// Adds the ASCII letters and digits at `offset` and moves past them: most texts have few other
+  /// characters. Returns false when there are none.
   @inline(__always)
   mutating func addLetters(of bytes: [UInt8], from offset: inout Int) -> Bool {
     let start = offset
@@ -157,7 +157,7 @@ private struct TokenRun {
     }
   }
 
-  /// A mark belongs to what is before it; over Kana it makes another character.
+  /// A mark belongs to the character before it; over Kana it makes another character.
   private mutating func addMark(_ character: UInt32, _ place: Range<Int>) {
     source = source.lowerBound..<place.upperBound
     guard kind != .word else { return }
@@ -173,7 +173,7 @@ private struct TokenRun {
       return
     }
     if count > 1 { endPair() }
-    // The pair is open until it is known that no letter is to be composed with its second half.
+    // The pair stays open until it is certain that no letter will be composed with its second half.
     source = lastSource.lowerBound..<place.upperBound
     termStart = list.bytes.count
     tables.fold(last, into: &list.bytes)
@@ -201,7 +201,7 @@ private struct TokenRun {
     switch kind {
     case .separator, .mark: return
     case .word:
-      // A mark that stood alone folds to nothing.
+      // A single mark folds to nothing.
       if list.bytes.count > termStart { add(isAlone: true, source) }
     case .hangul, .paired:
       if count > 1 {

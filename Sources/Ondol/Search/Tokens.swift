@@ -1,13 +1,13 @@
-// The tokens of a text. They lie one behind the other in one array, because a document has hundreds
+// The tokens of a text. They are stored consecutively in one array, because a document has hundreds
 // and each would otherwise be an allocation.
 
-/// A token: where its term and where its source lie.
+/// A token: the positions of its term and of its source.
 struct Token: Sendable {
   /// In the bytes of the list.
   var term: Range<Int>
   /// In the UTF-8 of the text.
   var source: Range<Int>
-  /// Of which kind the characters are.
+  /// The kind of its characters.
   var kind: CharacterKind
   /// Whether it is the only one of its run of letters.
   var isAlone: Bool
@@ -18,14 +18,14 @@ struct TokenList: Sendable {
   var bytes: [UInt8] = []
   var tokens: [Token] = []
 
-  /// The longest term; what is longer is cut.
+  /// The longest term in bytes; longer ones are cut.
   static let longestTerm = 64
-  /// Tokens of a text that count; what is behind them is not found.
+  /// The most tokens of a text; later ones are not indexed.
   static let mostTokens = 1_000_000
 
   func term(_ place: Int) -> [UInt8] { Array(bytes[tokens[place].term]) }
 
-  /// Puts stems in the places of English words.
+  /// Replaces English words with their stems.
   mutating func stem() {
     var stemmer = EnglishStemmer()
     for place in tokens.indices where tokens[place].kind == .word {
@@ -48,7 +48,7 @@ struct TokenList: Sendable {
         kind: .word, isAlone: true))
   }
 
-  /// Cuts the term that the bytes end with, where it is too long, between two characters.
+  /// Cuts the last term in the bytes, if it is too long, between two characters.
   mutating func cutTerm(from start: Int) {
     guard bytes.count - start > Self.longestTerm else { return }
     var end = start + Self.longestTerm
