@@ -1,10 +1,11 @@
-// Carries a search out on one snapshot: words are looked up in every run, scored, and the best are
-// asked whether they meet the query's other conditions, one after the other until there are enough.
-// Only those are looked up, so a common word costs its postings and not its documents.
+// Carries out a search on one snapshot. It looks up the words in every run and scores the
+// documents. Then it checks the query's other conditions on the best ones, one after the other,
+// until there are enough. Only these documents are read, so a common word costs its postings and
+// not its documents.
 
 internal import OndolEngine
 
-/// A search, carried out on one snapshot.
+/// A search on one snapshot.
 struct SearchExecutor {
   /// The documents of one pattern.
   private struct SearchedPart {
@@ -15,7 +16,7 @@ struct SearchExecutor {
     var reader: WordIndexReader
     /// The fields of the search, by their numbers in the index.
     var fields: [Int]
-    /// Tails of the documents that are not gathered yet.
+    /// The tails of the documents that are not in a run yet.
     var fresh: [[UInt8]] = []
 
     var failure: (MalformedBytes) -> DatabaseError {
@@ -23,7 +24,7 @@ struct SearchExecutor {
     }
   }
 
-  /// A run of a part; nil stands for the documents not gathered yet.
+  /// A run of a part; nil means the documents that are not in a run yet.
   private struct Source {
     var part: Int
     var run: SearchRun?
@@ -50,7 +51,7 @@ struct SearchExecutor {
   private let query: NormalQuery
   private let rows: Rows
   private var parsed: ParsedSearch
-  /// What the words of the indexes are made with.
+  /// The tokenizer of the indexes.
   private(set) var tokenizer = Tokenizer()
   private var parts: [SearchedPart] = []
   private var sources: [Source] = []
@@ -70,7 +71,7 @@ struct SearchExecutor {
     try look()
   }
 
-  // MARK: - Looking up
+  // MARK: - Lookup
 
   private mutating func addParts(_ shape: QueryShape) throws(DatabaseError) {
     switch shape.source {
@@ -108,8 +109,8 @@ struct SearchExecutor {
     }
   }
 
-  /// The indexes that can serve the search, one at least: those of the fewest fields first, and of
-  /// several such the one that was made first.
+  /// The indexes that can serve the search, at least one: those with the fewest fields first, and
+  /// among these the oldest first.
   private func fitting(
     _ entry: CollectionEntry, _ pattern: CollectionPattern, isOfGroup: Bool
   ) throws(DatabaseError) -> [IndexDefinition] {
@@ -150,7 +151,7 @@ struct SearchExecutor {
         fields: wanted.compactMap { index.fields.firstIndex(of: $0) }))
   }
 
-  /// Looks the words up, in two steps: what scores depend on, and then the postings.
+  /// Looks up the words in two steps: the statistics that scores depend on, and then the postings.
   private mutating func look() throws(DatabaseError) {
     guard parsed.node != nil else { return }
     var statistics = SearchStatistics()
@@ -206,7 +207,7 @@ struct SearchExecutor {
     return chosen
   }
 
-  // MARK: - Finding
+  // MARK: - Results
 
   /// The documents found, in order.
   mutating func matches() throws(DatabaseError) -> [SearchMatch] {
@@ -242,8 +243,8 @@ struct SearchExecutor {
     return count
   }
 
-  /// The best that are wanted. First a few more candidates than that are looked at, and more only
-  /// when too many of those are no more or do not meet the other conditions.
+  /// The best matches, as many as wanted. It looks at a few more candidates than that first, and at
+  /// more only when too many of those were deleted or do not meet the other conditions.
   private func byScore(_ all: [UnitHits]) throws(DatabaseError) -> [Found] {
     let wanted = query.limit.addingReportingOverflow(query.offset)
     let limit = wanted.overflow ? Int.max : wanted.partialValue
@@ -252,11 +253,11 @@ struct SearchExecutor {
     var bound = Double.infinity
     while true {
       let (best, isAll) = candidates(all, room, below: bound)
-      // Where the room ends, there may be more of the same score.
+      // At the end of the room, there may be more candidates with the same score.
       let cut = isAll ? -Double.infinity : best.last?.score ?? -Double.infinity
       var next = 0
       while found.count < limit, next < best.count, best[next].score > cut {
-        // Documents of one score are in the order of their keys.
+        // Documents with the same score are in the order of their keys.
         let score = best[next].score
         var group: [Found] = []
         while next < best.count, best[next].score == score {
@@ -275,7 +276,7 @@ struct SearchExecutor {
     return Array(found.prefix(limit).dropFirst(query.offset))
   }
 
-  /// The best `room` of all that are below a score, and whether these are all.
+  /// The best `room` candidates below a score, and whether these are all.
   private func candidates(
     _ all: [UnitHits], _ room: Int, below bound: Double
   ) -> (best: [Candidate], isAll: Bool) {
@@ -325,9 +326,9 @@ struct SearchExecutor {
     return Array(found.dropFirst(query.offset).prefix(query.limit))
   }
 
-  /// The document of a candidate, if it is there and meets the query's conditions.
+  /// The document of a candidate, if it exists and meets the query's conditions.
   ///
-  /// - Parameter isWhole: whether it is to be copied; otherwise what it is ordered by.
+  /// - Parameter isWhole: whether to copy the document; otherwise only its sort keys are read.
   private func find(
     _ candidate: Candidate, isWhole: Bool = false
   ) throws(DatabaseError) -> Found? {
@@ -366,7 +367,7 @@ struct SearchExecutor {
 
   // MARK: - Suggestions
 
-  /// Terms that begin as the last word of the text does, those of most documents first.
+  /// Terms that begin with the last word of the text, those of most documents first.
   func suggestions(for text: String, limit: Int) throws(DatabaseError) -> [SearchSuggestion] {
     let list = tokenizer.beginnings(of: text)
     guard !list.tokens.isEmpty else { return [] }

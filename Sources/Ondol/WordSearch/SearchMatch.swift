@@ -1,37 +1,38 @@
-// What a search gives: documents, why they were found, and where in their texts.
+// The results of a search: documents, why they match, and where in their texts.
 
 internal import OndolEngine
 
-/// What a word or phrase of a search adds to a document's score.
+/// The contribution of a word or phrase of a search to a document's score.
 public struct SearchTermScore: Sendable, Hashable {
-  /// The word as it was asked for, or the text it is a part of.
+  /// The word as it was typed, or the text that it is part of.
   public let text: String
-  /// How often the document has it, weighted by field and set off against the fields' lengths.
+  /// How often the document has it, weighted by field and normalized by the fields' lengths.
   public let frequency: Double
-  /// Documents that have it.
+  /// The number of documents that have it.
   public let documents: Int
-  /// What it adds.
+  /// Its contribution to the score.
   public let score: Double
 }
 
-/// A word that a search may go on with.
+/// A word with which a search may continue.
 public struct SearchSuggestion: Sendable, Hashable {
-  /// The word as it is in the index: without case, accents and width; in an index of English words
-  /// its stem, in one of an app's own tokenizer the term.
+  /// The word in its indexed form: without case, accents and width. In an index of English words it
+  /// is the stem, and with an app's own tokenizer the term.
   public let term: String
-  /// Documents that have it, about: those that were changed count until upkeep has seen to them.
+  /// The approximate number of documents that have it: changed documents count until upkeep has
+  /// processed them.
   public let documents: Int
 }
 
-/// A part of a text, with what was looked for.
+/// A part of a text, with the matches in it.
 public struct SearchSnippet: Sendable, Hashable {
   /// The part.
   public let text: String
-  /// Where in it is what was looked for.
+  /// The matches in the part.
   public let ranges: [Range<String.Index>]
-  /// Whether something is left out in front of it.
+  /// Whether text before the part is left out.
   public let isCutInFront: Bool
-  /// Whether something is left out behind it.
+  /// Whether text after the part is left out.
   public let isCutBehind: Bool
 }
 
@@ -39,16 +40,16 @@ public struct SearchSnippet: Sendable, Hashable {
 public struct SearchMatch: Sendable {
   /// The document.
   public let document: DocumentSnapshot
-  /// How well it fits: the greater, the better. Scores of different searches cannot be compared.
+  /// How well it matches; greater is better. Scores of different searches cannot be compared.
   public let score: Double
-  /// What the words add to the score, each for itself. Where words are excluded or a word stands
-  /// for several parts, this is what it consists of.
+  /// The contribution of each word to the score. When words are excluded, or a word has several
+  /// parts, these are its parts.
   public let terms: [SearchTermScore]
   let search: ParsedSearch
   let tokenizer: Tokenizer
 
-  /// Where in a field's text is what was looked for, in order. Empty when it is not in this field,
-  /// or the field is no text or was not selected.
+  /// The matches in a field's text, in order. Empty when the field has none, is not a text or was
+  /// not selected.
   ///
   /// - Complexity: O(n) in the text.
   public func ranges(in field: FieldPath) -> [Range<String.Index>] {
@@ -58,12 +59,11 @@ public struct SearchMatch: Sendable {
     }
   }
 
-  /// The part of a field's text that shows most of what was looked for. Empty when the field is no
-  /// text.
+  /// The part of a field's text that shows most of the matches. Empty when the field is not a text.
   ///
   /// - Parameters:
   ///   - field: a field, or a path into maps.
-  ///   - length: characters of the part, at most.
+  ///   - length: the most characters in the part.
   /// - Complexity: O(n) in the text.
   public func snippet(of field: FieldPath, length: Int = 120) -> SearchSnippet {
     let text = text(of: field) ?? ""
@@ -84,7 +84,7 @@ public struct SearchMatch: Sendable {
 }
 
 extension String {
-  /// The place behind so many bytes.
+  /// The position after that many bytes.
   fileprivate func utf8Index(_ offset: Int) -> Index {
     utf8.index(utf8.startIndex, offsetBy: offset, limitedBy: utf8.endIndex) ?? endIndex
   }

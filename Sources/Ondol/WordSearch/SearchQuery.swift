@@ -1,8 +1,9 @@
-// The public search: a query and the words that its documents must have. A value, as a query is.
+// The public search: a query and the words that its documents must have. Like a query, it is a
+// value.
 
 internal import OndolEngine
 
-/// What several words of a search mean together.
+/// How several words of a search are combined.
 public enum SearchMatching: Sendable, Hashable {
   /// A document needs one of them, and those with more of them come first.
   case any
@@ -20,17 +21,17 @@ public enum SearchMatching: Sendable, Hashable {
 /// for match in found { print(match.score, match.snippet(of: "body").text) }
 /// ```
 ///
-/// The text is what people type: words are alternatives that add up, `"…"` is a phrase, `온돌*` a
-/// beginning, `+` in front of a word demands it and `-` or `NOT` excludes it, and `NEAR(a b, 5)`
-/// wants words within five of each other. Case, accents and width do not count. Texts in Hangul,
-/// Han and Kana are found by two characters and more, wherever they are in a word.
+/// The text is what people type. Words are alternatives whose scores add up. `"…"` is a phrase and
+/// `온돌*` a prefix. `+` before a word requires it, `-` or `NOT` excludes it, and `NEAR(a b, 5)`
+/// requires words within five of each other. Case, accents and width are ignored. Texts in Hangul,
+/// Han and Kana match by two or more characters, anywhere in a word.
 ///
-/// Of several indexes that have all the fields, the one with the fewest serves the search, and of
-/// those the one that was made first.
+/// Of several indexes that have all the fields, the one with the fewest fields serves the search,
+/// and among those the oldest.
 ///
 /// The result is in the order of scores (BM25), unless the query has an order of its own. Scores
-/// depend on how many documents of the collection have a word; documents that were changed or
-/// deleted count there until upkeep has removed what they left.
+/// depend on how many documents of the collection have a word. Changed and deleted documents count
+/// until upkeep has removed their old entries.
 public struct SearchQuery: Sendable {
   /// Where a page begins.
   struct Start: Sendable {
@@ -40,9 +41,9 @@ public struct SearchQuery: Sendable {
 
   /// The query with all other conditions.
   public let query: Query
-  /// What is looked for.
+  /// The text to search for.
   public let text: String
-  /// What several words mean together.
+  /// How several words are combined.
   public let matching: SearchMatching
   private let paths: Result<[FieldNames], DatabaseError>
   private(set) var start: Start?
@@ -79,10 +80,10 @@ public struct SearchQuery: Sendable {
     return shape
   }
 
-  /// Begins behind a match of the same search: how pages in the order of scores follow each other.
-  /// A write between two pages may change scores, and then a document may come twice or not.
+  /// Begins after a match of the same search, to read the next page in the order of scores. A write
+  /// between two pages may change scores. In that case a document may come twice or not at all.
   ///
-  /// - Parameter match: one of the page before.
+  /// - Parameter match: a match on the previous page.
   public func start(after match: SearchMatch) -> SearchQuery {
     var copy = self
     guard let path = try? match.document.reference.place.get() else { return copy }
@@ -94,15 +95,15 @@ public struct SearchQuery: Sendable {
     return copy
   }
 
-  /// The documents found, all as they are now: the best first, or in the query's order.
+  /// The documents found, all as of now: the best first, or in the query's order.
   ///
   /// - Throws: `.failedPrecondition` when there is no index of the words in these fields or it is
-  ///   being built, or when its tokenizer is not among `Options.tokenizers`; `.invalidArgument`
-  ///   when a field, the query or its order cannot be;
-  ///   `.resourceExhausted` when more than 1,024 words have the beginning asked for; otherwise as
+  ///   still being built, or when its tokenizer is not among `Options.tokenizers`;
+  ///   `.invalidArgument` when a field, the query or its order is invalid; `.resourceExhausted`
+  ///   when more than 1,024 words have the requested prefix; otherwise as
   ///   `QuerySource.getDocuments()`.
   /// - Complexity: O(postings of the words), and a lookup for each document of the result and for
-  ///   each that is passed over. In the order of fields, a lookup for each document with the words.
+  ///   each that is skipped. In the order of fields, a lookup for each document with the words.
   public func getMatches() async throws(DatabaseError) -> [SearchMatch] {
     try query.database.refuseReadInTransaction()
     return try await query.database.query(mayBeShort: false) {
@@ -111,7 +112,7 @@ public struct SearchQuery: Sendable {
     }
   }
 
-  /// The number of documents found, whatever the limit.
+  /// The number of documents found, regardless of the limit.
   ///
   /// - Throws: as `getMatches()`.
   /// - Complexity: O(postings of the words), and a lookup for each document.
@@ -128,7 +129,7 @@ public struct SearchQuery: Sendable {
     try matchesAndTokenizer(in: rows).matches
   }
 
-  /// What is found, and what the words it was found by are made with.
+  /// The matches, and the tokenizer by which they were found.
   func matchesAndTokenizer(
     in rows: Rows
   ) throws(DatabaseError) -> (matches: [SearchMatch], tokenizer: Tokenizer) {
@@ -141,9 +142,9 @@ extension QuerySource {
   /// The documents that have the words, among those that meet all conditions so far.
   ///
   /// - Parameters:
-  ///   - text: as people type it; see `SearchQuery`. Of a text without a word nothing is found.
-  ///   - fields: fields of texts, or paths to them, that one index made by
-  ///     `createSearchIndex(on:)` has all of.
+  ///   - text: as people type it; see `SearchQuery`. A text without a word finds nothing.
+  ///   - fields: fields with texts, or paths to them. One index made by `createSearchIndex(on:)`
+  ///     must have all of them.
   ///   - matching: whether documents need one of the words or all.
   public func search(
     _ text: String, in fields: FieldPath..., matching: SearchMatching = .any
@@ -155,7 +156,7 @@ extension QuerySource {
   ///
   /// - Parameters:
   ///   - text: as people type it.
-  ///   - fields: at least one; otherwise the call throws `.invalidArgument` that uses the search.
+  ///   - fields: at least one; with none, the call that uses the search throws `.invalidArgument`.
   ///   - matching: whether documents need one of the words or all.
   public func search(
     _ text: String, in fields: [FieldPath], matching: SearchMatching = .any
@@ -163,15 +164,15 @@ extension QuerySource {
     SearchQuery(query, text, fields, matching)
   }
 
-  /// Words that are in documents of the collection and begin as the last word of the text does,
-  /// those in most documents first. In scripts that are searched by pairs of characters, the pairs.
+  /// Words in documents of the collection that begin with the last word of the text, those in most
+  /// documents first. In scripts that are searched by pairs of characters, it returns the pairs.
   ///
   /// - Parameters:
-  ///   - text: what was typed so far.
+  ///   - text: the text typed so far.
   ///   - field: a field with an index of its words.
-  ///   - limit: at most so many.
+  ///   - limit: the most words to return.
   /// - Throws: as `SearchQuery.getMatches()`.
-  /// - Complexity: O(words with the beginning, and documents that are not gathered yet).
+  /// - Complexity: O(words with the prefix, and documents that are not in a run yet).
   public func searchSuggestions(
     for text: String, in field: FieldPath, limit: Int = 10
   ) async throws(DatabaseError) -> [SearchSuggestion] {
@@ -184,7 +185,7 @@ extension QuerySource {
 }
 
 extension DatabaseSnapshot {
-  /// The documents that a search finds, as they were at this moment.
+  /// The documents that a search finds, as of this snapshot.
   ///
   /// - Throws: as `SearchQuery.getMatches()`.
   /// - Complexity: as `SearchQuery.getMatches()`.

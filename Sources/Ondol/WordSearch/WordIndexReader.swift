@@ -1,11 +1,11 @@
-// An index of words, read from one snapshot: the postings of a run's terms, and the documents that
-// are not gathered yet. Everything is checked as it is read.
+// Reads an index of words from one snapshot: the postings of a run's terms, and the documents that
+// are not in a run yet. Everything is checked as it is read.
 
 internal import OndolEngine
 
 /// Reads one index of words, in one scope.
 final class WordIndexReader {
-  /// Terms that a beginning of a word may stand for.
+  /// The most terms that a prefix may match.
   static let mostTerms = 1_024
 
   let rows: Rows
@@ -13,7 +13,7 @@ final class WordIndexReader {
   let runs: [SearchRun]
   /// The first generation that may have documents.
   private let firstFresh: UInt64
-  /// What the keys of postings begin with.
+  /// The prefix of the keys of postings.
   private let scope: [UInt8]
   /// Over the chunks of all runs.
   private var walk: RangeWalk
@@ -31,7 +31,7 @@ final class WordIndexReader {
 
   // MARK: - Runs
 
-  /// Shows the entries of a run from a key on, until `visit` answers false.
+  /// Shows the entries of a run from a key on, until `visit` returns false.
   private func forEachEntry(
     of run: SearchRun, from key: [UInt8],
     _ visit: (ChunkReader) throws(MalformedBytes) -> Bool
@@ -55,7 +55,8 @@ final class WordIndexReader {
     }
   }
 
-  /// What scores depend on, of the documents of a run. Runs do not change, so it is remembered.
+  /// The statistics of a run's documents that scores depend on. Runs do not change, so they are
+  /// cached.
   func statistics(
     of run: SearchRun, _ known: SearchStatisticsCache
   ) throws(DatabaseError) -> SearchStatistics {
@@ -72,7 +73,7 @@ final class WordIndexReader {
     return statistics
   }
 
-  /// The postings of the terms that may stand at a place, in a field.
+  /// The postings of the terms that match at a place, in a field.
   func postings(
     of place: SearchPlace, field: Int, in run: SearchRun, positions: Bool
   ) throws(DatabaseError) -> Postings {
@@ -126,7 +127,7 @@ final class WordIndexReader {
     return lists
   }
 
-  /// Adds the terms of a run that begin with `prefix`, and how many documents have each.
+  /// Adds the terms of a run that begin with `prefix`, and the number of documents of each.
   func countTerms(
     of run: SearchRun, field: Int, behind prefix: [UInt8], into counts: inout [[UInt8]: Int]
   ) throws(DatabaseError) {
@@ -140,7 +141,7 @@ final class WordIndexReader {
     }
   }
 
-  /// The tail of a document of a run; nil when it is no more, or was written since.
+  /// The tail of a document of a run; nil when it was deleted or written since.
   func tail(of document: UInt32, in run: SearchRun) throws(DatabaseError) -> [UInt8]? {
     guard let bytes = try rows.row(index.searchKeys.document(run.first + UInt64(document))) else {
       return nil
@@ -150,9 +151,9 @@ final class WordIndexReader {
     }
   }
 
-  // MARK: - Documents that are not gathered
+  // MARK: - Documents that are not in a run
 
-  /// Shows the tail and the terms of each document that is not gathered yet.
+  /// Shows the tail and the terms of each document that is not in a run yet.
   func forEachFresh(
     _ visit: ([UInt8], FreshRow) throws(MalformedBytes) -> Void
   ) throws(DatabaseError) {
@@ -173,7 +174,7 @@ final class WordIndexReader {
   }
 }
 
-/// What scores depend on, of runs that were searched lately.
+/// The statistics of recently searched runs that scores depend on.
 final class SearchStatisticsCache: Sendable {
   struct Place: Hashable, Sendable {
     var index: Keyspace
