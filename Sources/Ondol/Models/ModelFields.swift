@@ -1,12 +1,12 @@
-// Which field of a document a property of a type is stored in. Values of the type are made from
-// examples, encoded as documents are, and compared: the field that holds what the property holds,
-// in every one of them, is the property's. This asks the type itself, so coding keys, strategies,
-// wrappers and types that encode by hand need no rules here. Of a type that no examples can be made
-// of, properties are found by their names: see UnmadeModel.
+// Determines in which field of a document each property of a type is stored. It makes values of the
+// type from examples, encodes them as documents are, and compares. The field that holds the
+// property's value in every one of them is the property's field. This uses the type's own coding,
+// so coding keys, strategies, wrappers and types that encode by hand need no rules here. For a type
+// without possible examples, properties are found by their names: see UnmadeModel.
 
 internal import OndolEngine
 
-/// What is known of how a type is stored. Found out once for each type and coding.
+/// How a type is stored. Determined once for each type and coding.
 final class ModelFields<Model: Codable & Sendable>: Sendable {
   /// The type, made from examples.
   private struct Sample: Sendable {
@@ -67,8 +67,9 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
 
   /// The field that a property is stored in.
   ///
-  /// - Throws: `.invalidArgument` when it is stored in none, as what is worked out is;
-  ///   `.failedPrecondition` when no values of the type are known and its name does not tell.
+  /// - Throws: `.invalidArgument` when it is not stored, as computed properties are not;
+  ///   `.failedPrecondition` when no values of the type are known and the property's name does not
+  ///   determine the field.
   /// - Complexity: O(1), the first time O(size of the type).
   func path<Content: Encodable>(
     of property: ModelProperty<Model, Content>
@@ -97,7 +98,7 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
     names.removeAll { names in
       zip(samples, contents).contains { lookUp(names[...], in: $0.fields) != $1 }
     }
-    // A map with one field changes as the field does, and is not equal to it.
+    // A map with one field changes when the field does, and does not equal the field.
     if names.count == 1 { return FieldPath(names[0]) }
     if names.isEmpty, zip(samples, contents).allSatisfy({ $0.documentID == $1.string }) {
       return .documentID()
@@ -110,7 +111,7 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
           + " hold the same in all examples of \(Model.self)")
   }
 
-  /// Adds the paths at and below `path` that hold what `contents` begin with.
+  /// Adds the paths at and below `path` that hold the values that `contents` begin with.
   private static func paths(
     of path: [String], _ value: Value, to contents: [Value], _ paths: inout [[String]]
   ) {
@@ -119,21 +120,21 @@ final class ModelFields<Model: Codable & Sendable>: Sendable {
     for (name, value) in fields { Self.paths(of: path + [name], value, to: contents, &paths) }
   }
 
-  /// What is stored for a value that a property is compared with or set to.
+  /// The stored form of a value that a property is compared with or set to.
   func input<Content: Encodable>(of content: Content) throws(DatabaseError) -> FieldInput {
     try encoder.anyInput(of: content)
   }
 }
 
-/// The fields of properties that were asked for before.
+/// The fields of properties that were requested before.
 private struct KnownPaths {
   typealias Path = Result<FieldPath, DatabaseError>
 
   private var paths: [[AnyKeyPath]: Path] = [:]
-  /// The same by the key path object, which is one for each place in a program that says it. To
-  /// hash a key path's parts takes longer than to look up a document.
+  /// The same by the identity of the key path object: each key path in a program's code is one
+  /// object. Hashing the parts of a key path takes longer than looking up a document.
   private var objects: [ObjectIdentifier: (keyPath: AnyKeyPath, path: Path)] = [:]
-  /// So many are kept: programs make key paths at run time, too.
+  /// The most objects that are kept: programs also make key paths at run time.
   private static let objectLimit = 1_024
 
   mutating func path(of keyPaths: [AnyKeyPath]) -> Path? {
@@ -157,7 +158,7 @@ private struct KnownPaths {
 
 // MARK: - Known types
 
-/// What is known of types, for everybody in the process.
+/// What is known of types, for the whole process.
 private let knownModels = Guarded<[ModelKey: any Sendable]>([:])
 
 private struct ModelKey: Sendable, Hashable {
@@ -167,14 +168,15 @@ private struct ModelKey: Sendable, Hashable {
 }
 
 extension ModelFields {
-  /// What is known of the type, found out now when nobody asked before.
+  /// What is known of the type; determined now when it was not before.
   static func of(
     _ encoder: DocumentEncoder, _ decoder: DocumentDecoder, in database: Database
   ) -> ModelFields {
     let key = ModelKey(
       type: ObjectIdentifier(Model.self), keyStrategy: encoder.keyStrategy,
       dateStrategy: encoder.dateStrategy)
-    // What is kept has its coders with it: only those that anybody with the same key would bring.
+    // A cached entry keeps its coders, so only coders that are equal for everyone with the same key
+    // qualify.
     let isPlain =
       decoder.defaults.isEmpty && decoder.userInfo.isEmpty && encoder.userInfo.isEmpty
       && decoder.keyStrategy == encoder.keyStrategy

@@ -1,16 +1,17 @@
-// A property of a type in a condition, an order or an update: what stands for it until the
-// collection says in which field it is stored.
+// A property of a type in a condition, an order or an update: a placeholder until the collection
+// determines its field.
 
 /// A property of a type, however deep.
 ///
 /// In `items.where { $0.address.city == "Seoul" }` these are `$0.address` and `$0.address.city`.
-/// Optionals on the way are passed through: `$0.address.city` also where `address` is optional.
+/// Optionals on the way need no unwrapping: it is `$0.address.city` even when `address` is
+/// optional.
 @dynamicMemberLookup
 public struct ModelProperty<Model: Codable & Sendable, Content>: @unchecked Sendable {
-  // Safe to share: key paths are immutable, and those that come in here hold no subscripts'
-  // arguments that could not be shared; see the initialisers.
+  // Safe to share: key paths are immutable, and those that get in here hold only subscript
+  // arguments that can be shared; see the initialisers.
 
-  /// What the property is known by.
+  /// The key paths that identify the property.
   let keyPaths: [AnyKeyPath]
   /// Reads it.
   let read: (Model) -> Content
@@ -32,7 +33,7 @@ public struct ModelProperty<Model: Codable & Sendable, Content>: @unchecked Send
     return ModelProperty<Model, Member>(keyPaths + [member]) { read($0)[keyPath: member] }
   }
 
-  /// A property of the property, where that is there.
+  /// A property of the property, when that exists.
   public subscript<Wrapped, Member>(
     dynamicMember member: any KeyPath<Wrapped, Member> & Sendable
   ) -> ModelProperty<Model, Member?> where Content == Wrapped? {
@@ -44,13 +45,13 @@ public struct ModelProperty<Model: Codable & Sendable, Content>: @unchecked Send
 }
 
 extension ModelProperty: CustomStringConvertible {
-  /// The property as code.
+  /// The property in the form of code.
   public var description: String {
     "\(Model.self)" + keyPaths.map { "\($0)".drop { $0 != "." } }.joined()
   }
 }
 
-/// All properties of a type: what the closure of `where(_:)` is given.
+/// All properties of a type: the argument of the closure of `where(_:)`.
 @dynamicMemberLookup
 public struct ModelProperties<Model: Codable & Sendable>: Sendable {
   /// A property.

@@ -10,18 +10,18 @@ public import OndolFoundation
 /// let cheap = try await items.where(\.price < 50).order(by: \.name).getDocuments()
 /// ```
 ///
-/// Properties take the place of field names, so that a misspelt one and a value of another type do
-/// not compile. What is stored is the same as without a type, and both ways may be mixed: the
-/// `collection` is the same collection.
+/// Properties replace field names, so a misspelled name or a value of another type does not
+/// compile. The stored data is the same as without a type, and you can mix both: the `collection`
+/// is the same collection.
 public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
-  /// The same without the type.
+  /// The same collection without the type.
   public let collection: CollectionReference
   let fields: ModelFields<Model>
 
   /// All documents of the collection.
   public var typedQuery: TypedQuery<Model> { TypedQuery(collection.query, fields) }
 
-  /// A place for a new document, with an automatic id. See `CollectionReference.document()`.
+  /// A reference for a new document, with an automatic id. See `CollectionReference.document()`.
   public func document() -> TypedDocumentReference<Model> {
     TypedDocumentReference(collection.document(), fields)
   }
@@ -33,7 +33,7 @@ public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
     TypedDocumentReference(collection.document(id), fields)
   }
 
-  /// Adds a document with an automatic id, and gives back where it is.
+  /// Adds a document with an automatic id, and returns its reference.
   ///
   /// - Throws: as `CollectionReference.addDocument(from:durability:encoder:)`.
   @discardableResult
@@ -45,7 +45,7 @@ public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
     return document
   }
 
-  /// The documents with these ids, in this order; nil where there is none.
+  /// The documents with these ids, in this order; nil for a missing one.
   ///
   /// - Throws: as `CollectionReference.getDocuments(ids:)`, and `.failedPrecondition` for the first
   ///   that does not fit the type.
@@ -65,8 +65,8 @@ public struct TypedCollection<Model: Codable & Sendable>: TypedQuerySource {
   ///     `.elements(\.tags)`.
   ///   - unique: whether no two documents may have the same values.
   ///   - nullsDistinct: of a unique index, whether documents with null in one of the fields may
-  ///     agree. An optional that is nil is stored as null, or not at all.
-  ///   - progress: is told how far it is.
+  ///     have the same values. An optional that is nil is stored as null, or not at all.
+  ///   - progress: called with the progress of the build.
   /// - Returns: the index's name.
   @discardableResult
   public func createIndex(
@@ -98,7 +98,7 @@ extension TypedCollection: CustomStringConvertible {
   public var description: String { collection.path }
 }
 
-/// A property of an index, with its direction, or the elements of one.
+/// A property of an index with its direction, or a property's elements.
 public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   /// The field as an index names it.
   let name: @Sendable (ModelFields<Model>) throws(DatabaseError) -> String
@@ -106,8 +106,8 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   /// The least value first.
   ///
   /// - Parameters:
-  ///   - property: what is indexed.
-  ///   - comparison: how its texts are compared; nil by their bytes.
+  ///   - property: the indexed property.
+  ///   - comparison: how its texts are compared; by their bytes when nil.
   public static func ascending<Content: Encodable & Sendable>(
     _ property: any KeyPath<Model, Content> & Sendable,
     comparing comparison: TextComparison? = nil
@@ -119,7 +119,7 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
     }
   }
 
-  /// The elements of an array, which `contains` asks for.
+  /// The elements of an array, for conditions with `contains`.
   public static func elements<Element: Encodable & Sendable>(
     _ property: any KeyPath<Model, [Element]> & Sendable
   ) -> TypedIndexKey {
@@ -131,8 +131,8 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   /// The greatest value first.
   ///
   /// - Parameters:
-  ///   - property: what is indexed.
-  ///   - comparison: how its texts are compared; nil by their bytes.
+  ///   - property: the indexed property.
+  ///   - comparison: how its texts are compared; by their bytes when nil.
   public static func descending<Content: Encodable & Sendable>(
     _ property: any KeyPath<Model, Content> & Sendable,
     comparing comparison: TextComparison? = nil
@@ -148,10 +148,10 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
 // MARK: - Values that know their id
 
 extension TypedCollection where Model: Identifiable, Model.ID == String {
-  /// The document of a value, which its id names.
+  /// The document that the value's id names.
   public func document(of model: Model) -> TypedDocumentReference<Model> { document(model.id) }
 
-  /// Makes the document that the value's id names `model`, replacing it when there is one.
+  /// Makes the document that the value's id names `model`, and replaces an existing one.
   ///
   /// - Throws: as `TypedDocumentReference.setData(_:returning:ifVersion:durability:)`.
   @discardableResult
@@ -163,12 +163,12 @@ extension TypedCollection where Model: Identifiable, Model.ID == String {
 }
 
 extension TypedCollection where Model: Identifiable, Model.ID == UUID {
-  /// The document of a value, which its id names.
+  /// The document that the value's id names.
   public func document(of model: Model) -> TypedDocumentReference<Model> {
     document(model.id.uuidString)
   }
 
-  /// Makes the document that the value's id names `model`, replacing it when there is one.
+  /// Makes the document that the value's id names `model`, and replaces an existing one.
   ///
   /// - Throws: as `TypedDocumentReference.setData(_:returning:ifVersion:durability:)`.
   @discardableResult
@@ -179,21 +179,22 @@ extension TypedCollection where Model: Identifiable, Model.ID == UUID {
   }
 }
 
-// MARK: - Where they come from
+// MARK: - Making typed collections
 
 extension CollectionReference {
   /// This collection with documents of a type.
   ///
-  /// The type is decoded from examples, once in a process, to find out in which field each of its
-  /// properties is stored. Documents of one that takes no examples are stored and read all the
-  /// same, and properties are found by their names; see ``FieldExamples``.
+  /// To find out in which field each property is stored, the type is decoded from examples, once in
+  /// a process. A type that accepts no examples can still be stored and read, and its properties
+  /// are found by their names; see ``FieldExamples``.
   ///
   /// - Parameters:
-  ///   - type: what the documents are.
+  ///   - type: the type of the documents.
   ///   - encoder: how values are stored.
-  ///   - decoder: how they are read; with the encoder's strategies unless said otherwise.
-  /// - Throws: Nothing so far; what is wrong with the path is thrown by the calls that use it.
-  /// - Complexity: O(1); the first time for a type O(f log f) for f fields, some hundred
+  ///   - decoder: how they are read; by default with the encoder's strategies.
+  /// - Throws: Nothing at this time. When the path is wrong, the calls that use the collection
+  ///   throw.
+  /// - Complexity: O(1); the first time for a type O(f log f) for f fields, a few hundred
   ///   microseconds.
   public func of<Model: Codable & Sendable>(
     _ type: Model.Type, encoder: DocumentEncoder = DocumentEncoder(),
@@ -210,7 +211,8 @@ extension CollectionReference {
 extension Database {
   /// The collection at `path` with documents of a type. See `CollectionReference.of(_:)`.
   ///
-  /// - Throws: Nothing so far; what is wrong with the path is thrown by the calls that use it.
+  /// - Throws: Nothing at this time. When the path is wrong, the calls that use the collection
+  ///   throw.
   public func collection<Model: Codable & Sendable>(
     _ path: String, of type: Model.Type, encoder: DocumentEncoder = DocumentEncoder(),
     decoder: DocumentDecoder? = nil

@@ -1,6 +1,6 @@
 // One document as a value of a type.
 
-/// A document's place in a typed collection, whether there is a document or not.
+/// The location of a document in a typed collection, whether the document exists or not.
 ///
 /// ```swift
 /// let lamp = items.document("lamp")
@@ -9,7 +9,7 @@
 /// let item: Item? = try await lamp.getDocument()
 /// ```
 public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
-  /// The same without the type.
+  /// The same document without the type.
   public let reference: DocumentReference
   let fields: ModelFields<Model>
 
@@ -29,7 +29,7 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
   /// The document; nil when there is none.
   ///
   /// - Throws: as `DocumentReference.getDocument()`, and `.failedPrecondition` when it does not fit
-  ///   the type, with the field and what stands there.
+  ///   the type, with the field and its value.
   /// - Complexity: as `DocumentReference.getDocument()`.
   public func getDocument() async throws(DatabaseError) -> Model? {
     try fields.model(of: try await reference.getDocument())
@@ -43,7 +43,7 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
 
   // MARK: - Writing
 
-  /// Makes the document `model`, replacing it when there is one.
+  /// Makes the document `model`, and replaces an existing one.
   ///
   /// - Throws: as `DocumentReference.setData(from:merge:returning:ifVersion:durability:encoder:)`.
   @discardableResult
@@ -56,7 +56,7 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
       encoder: fields.encoder)
   }
 
-  /// Makes the document `model`, where there is none.
+  /// Makes the document `model` if there is none.
   ///
   /// - Throws: as `DocumentReference.create(from:returning:durability:encoder:)`.
   @discardableResult
@@ -67,7 +67,7 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
       from: model, returning: returning, durability: durability, encoder: fields.encoder)
   }
 
-  /// Changes properties, and leaves all others.
+  /// Changes properties, and keeps all others.
   ///
   /// - Throws: `.invalidArgument` when two updates change one field; otherwise as
   ///   `DocumentReference.updateData(_:returning:ifVersion:durability:)`.
@@ -81,7 +81,7 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
       ifVersion: version, durability: durability)
   }
 
-  /// Removes the document; no error when there is none.
+  /// Deletes the document; no error when there is none.
   ///
   /// - Throws: as `DocumentReference.delete(recursive:returning:ifVersion:durability:)`.
   @discardableResult
@@ -96,9 +96,9 @@ public struct TypedDocumentReference<Model: Codable & Sendable>: Sendable {
 
 /// A document of a typed collection, or its absence, as it was when it was read.
 public struct TypedDocumentSnapshot<Model: Codable & Sendable>: Sendable {
-  /// The same without the type: its id, version and times.
+  /// The same document without the type: its id, version and times.
   public let snapshot: DocumentSnapshot
-  /// What it holds, or why that does not fit; nil when there is no document.
+  /// The decoded document, or why it does not fit; nil when there is no document.
   public let result: Result<Model, DatabaseError>?
 
   init(_ snapshot: DocumentSnapshot, _ fields: ModelFields<Model>) {
@@ -112,7 +112,7 @@ public struct TypedDocumentSnapshot<Model: Codable & Sendable>: Sendable {
     }
   }
 
-  /// What it holds; nil when there is no document, or it does not fit.
+  /// The decoded document; nil when there is no document, or it does not fit.
   public var document: Model? { try? result?.get() }
 }
 

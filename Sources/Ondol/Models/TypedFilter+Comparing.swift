@@ -1,6 +1,6 @@
-// Conditions and orders of a type's texts that are not compared by their bytes.
+// Conditions on and orders of a type's texts that are compared other than by their bytes.
 
-/// A property's texts, compared as said.
+/// A property's texts in a given comparison.
 ///
 /// In `people.where { $0.name.comparing(.folded) == "elan" }` it is `$0.name.comparing(.folded)`.
 public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>: Sendable {
@@ -15,12 +15,12 @@ public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>
     }
   }
 
-  /// Where the text is the same as `right`.
+  /// Where the text equals `right` in the comparison.
   public static func == (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isEqualTo: right, comparing: $1) }
   }
 
-  /// Where the property is there and not the same as `right`.
+  /// Where the property exists and does not equal `right`.
   public static func != (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isNotEqualTo: right, comparing: $1) }
   }
@@ -30,7 +30,7 @@ public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>
     left.filter { .whereField($0, isLessThan: right, comparing: $1) }
   }
 
-  /// Where the text is before `right`, or the same.
+  /// Where the text is before or equal to `right`.
   public static func <= (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isLessThanOrEqualTo: right, comparing: $1) }
   }
@@ -40,17 +40,17 @@ public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>
     left.filter { .whereField($0, isGreaterThan: right, comparing: $1) }
   }
 
-  /// Where the text is after `right`, or the same.
+  /// Where the text is after or equal to `right`.
   public static func >= (left: ComparedProperty, right: String) -> TypedFilter<Model> {
     left.filter { .whereField($0, isGreaterThanOrEqualTo: right, comparing: $1) }
   }
 
-  /// Where the text is the same as one of the texts, of which there may be any number.
+  /// Where the text equals one of the texts, of which there may be any number.
   public func isIn(_ texts: [String]) -> TypedFilter<Model> {
     filter { .whereField($0, in: texts, comparing: $1) }
   }
 
-  /// Where the property is there and not the same as one of the texts.
+  /// Where the property exists and equals none of the texts.
   public func isNotIn(_ texts: [String]) -> TypedFilter<Model> {
     filter { .whereField($0, notIn: texts, comparing: $1) }
   }
@@ -62,21 +62,21 @@ public struct ComparedProperty<Model: Codable & Sendable, Content: OptionalText>
 }
 
 extension ModelProperty where Content: OptionalText {
-  /// The property's texts, compared as said instead of by their bytes.
+  /// The property's texts in this comparison instead of by their bytes.
   public func comparing(_ comparison: TextComparison) -> ComparedProperty<Model, Content> {
     ComparedProperty(property: self, comparison: comparison)
   }
 }
 
 extension TypedQuerySource {
-  /// Sorts by a property whose texts are compared as said, after the orders already asked for. See
+  /// Sorts by a property whose texts are compared in this way, after the orders already added. See
   /// `QuerySource.order(by:comparing:descending:missing:)`.
   ///
   /// - Parameters:
-  ///   - property: what to sort by.
+  ///   - property: the property to sort by.
   ///   - comparison: how its texts are compared.
   ///   - descending: whether the greatest value comes first.
-  ///   - missing: where documents without it stand, as those where an optional is nil.
+  ///   - missing: where documents without it come, such as those where an optional is nil.
   public func order<Content: OptionalText>(
     by property: any KeyPath<Model, Content> & Sendable, comparing comparison: TextComparison,
     descending: Bool = false, missing: MissingPlacement = .excluded

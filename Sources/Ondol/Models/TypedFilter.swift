@@ -1,6 +1,5 @@
-// Conditions on properties instead of names: what a misspelt name or a value of another type makes
-// impossible to compile. They are turned into the conditions of the untyped query when the
-// collection is known.
+// Conditions on properties instead of names, so that a misspelled name or a value of another type
+// does not compile. They become conditions of the untyped query when the collection is known.
 
 /// A condition on values of a type, alone or combined with others.
 ///
@@ -9,9 +8,9 @@
 /// items.where { $0.price < 50 && $0.tags.contains("oak") || $0.count == 0 }
 /// ```
 ///
-/// `==` and `!=` with nil mean what `whereField(_:isEqualTo:)` and `whereField(_:isNotEqualTo:)`
-/// mean with null: a property that is nil is left out of the document, so that it meets neither,
-/// unless it is an ``ExplicitNull``.
+/// `==` and `!=` with nil mean the same as `whereField(_:isEqualTo:)` and
+/// `whereField(_:isNotEqualTo:)` with null. A property that is nil is left out of the document, so
+/// it meets neither, unless it is an ``ExplicitNull``.
 public struct TypedFilter<Model: Codable & Sendable>: Sendable {
   /// The condition on fields.
   let filter: @Sendable (ModelFields<Model>) throws(DatabaseError) -> Filter
@@ -41,14 +40,14 @@ public struct TypedFilter<Model: Codable & Sendable>: Sendable {
     }
   }
 
-  /// What meets both.
+  /// Documents that meet both.
   public static func && (left: TypedFilter, right: TypedFilter) -> TypedFilter {
     TypedFilter { (fields) throws(DatabaseError) in
       .andFilter([try left.filter(fields), try right.filter(fields)])
     }
   }
 
-  /// What meets at least one; see `Filter.orFilter(_:)`.
+  /// Documents that meet at least one; see `Filter.orFilter(_:)`.
   public static func || (left: TypedFilter, right: TypedFilter) -> TypedFilter {
     TypedFilter { (fields) throws(DatabaseError) in
       .orFilter([try left.filter(fields), try right.filter(fields)])
@@ -77,7 +76,7 @@ extension ModelProperty where Content: Encodable & Equatable & Sendable {
     TypedFilter(left, right) { .whereField($0, isEqualTo: $1) }
   }
 
-  /// Where the property is there, neither null nor equal to the value.
+  /// Where the property exists and is neither null nor equal to the value.
   public static func != (left: ModelProperty, right: Content) -> TypedFilter<Model> {
     TypedFilter(left, right) { .whereField($0, isNotEqualTo: $1) }
   }
@@ -87,7 +86,7 @@ extension ModelProperty where Content: Encodable & Equatable & Sendable {
     TypedFilter(self, anyOf: values) { .whereField($0, in: $1) }
   }
 
-  /// Where the property is there, neither null nor equal to one of the values.
+  /// Where the property exists and is neither null nor equal to one of the values.
   public func isNotIn(_ values: [Content]) -> TypedFilter<Model> {
     TypedFilter(self, anyOf: values) { .whereField($0, notIn: $1) }
   }
@@ -116,28 +115,28 @@ extension ModelProperty where Content: Encodable & Comparable & Sendable {
 }
 
 extension ModelProperty {
-  /// Where the property is there and less than the value.
+  /// Where the property exists and is less than the value.
   public static func < <Wrapped: Encodable & Comparable & Sendable>(
     left: ModelProperty, right: Wrapped
   ) -> TypedFilter<Model> where Content == Wrapped? {
     TypedFilter(left, right) { .whereField($0, isLessThan: $1) }
   }
 
-  /// Where the property is there and not greater than the value.
+  /// Where the property exists and is not greater than the value.
   public static func <= <Wrapped: Encodable & Comparable & Sendable>(
     left: ModelProperty, right: Wrapped
   ) -> TypedFilter<Model> where Content == Wrapped? {
     TypedFilter(left, right) { .whereField($0, isLessThanOrEqualTo: $1) }
   }
 
-  /// Where the property is there and greater than the value.
+  /// Where the property exists and is greater than the value.
   public static func > <Wrapped: Encodable & Comparable & Sendable>(
     left: ModelProperty, right: Wrapped
   ) -> TypedFilter<Model> where Content == Wrapped? {
     TypedFilter(left, right) { .whereField($0, isGreaterThan: $1) }
   }
 
-  /// Where the property is there and not less than the value.
+  /// Where the property exists and is not less than the value.
   public static func >= <Wrapped: Encodable & Comparable & Sendable>(
     left: ModelProperty, right: Wrapped
   ) -> TypedFilter<Model> where Content == Wrapped? {
@@ -159,7 +158,7 @@ extension ModelProperty where Content: OptionalText {
     }
   }
 
-  /// Where the text has `part` in it; see `QuerySource.whereField(_:containsText:ignoringCase:)`.
+  /// Where the text contains `part`; see `QuerySource.whereField(_:containsText:ignoringCase:)`.
   public func contains(text part: String, ignoringCase: Bool = false) -> TypedFilter<Model> {
     TypedFilter(self, part) { path, _ in
       .whereField(path, containsText: part, ignoringCase: ignoringCase)
@@ -188,7 +187,7 @@ where Content: Encodable & Sendable & Sequence, Content.Element: Encodable & Equ
 }
 
 extension ModelProperty {
-  /// Where the array is there and has the element.
+  /// Where the array exists and has the element.
   public func contains<Elements: Encodable & Sendable & Sequence>(
     _ element: Elements.Element
   ) -> TypedFilter<Model>
@@ -196,7 +195,7 @@ extension ModelProperty {
     TypedFilter(self, element) { .whereField($0, arrayContains: $1) }
   }
 
-  /// Where the array is there and has at least one of the elements.
+  /// Where the array exists and has at least one of the elements.
   public func contains<Elements: Encodable & Sendable & Sequence>(
     anyOf elements: [Elements.Element]
   ) -> TypedFilter<Model>
@@ -212,7 +211,7 @@ public func == <Model: Codable & Sendable, Content: Encodable & Equatable & Send
   left: any KeyPath<Model, Content> & Sendable, right: Content
 ) -> TypedFilter<Model> { ModelProperty(left) == right }
 
-/// Where the property is there, neither null nor equal to the value.
+/// Where the property exists and is neither null nor equal to the value.
 public func != <Model: Codable & Sendable, Content: Encodable & Equatable & Sendable>(
   left: any KeyPath<Model, Content> & Sendable, right: Content
 ) -> TypedFilter<Model> { ModelProperty(left) != right }

@@ -2,7 +2,7 @@
 
 internal import OndolEngine
 
-/// The documents of a typed query in groups: those that agree in a property.
+/// The documents of a typed query in groups that agree in a property.
 ///
 /// ```swift
 /// let counts = try await items.group(by: \.kind).count()  // [Item.Kind: Int]
@@ -11,9 +11,9 @@ internal import OndolEngine
 public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & Sendable>: Sendable {
   private let typed: TypedQuery<Model>
   private let field: Result<FieldPath, DatabaseError>
-  /// How texts are compared that documents agree in; nil by their bytes.
+  /// How the texts of group keys are compared; nil when by their bytes.
   private let comparison: TextComparison?
-  /// What documents agree in as a value of the property; nil where that is nil.
+  /// A group's key as a value of the property; nil when the property is nil.
   private let key: @Sendable (Value?) throws(DatabaseError) -> Key?
 
   fileprivate init(
@@ -27,10 +27,10 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
     self.key = key
   }
 
-  /// How many documents each group has.
+  /// The number of documents in each group.
   ///
-  /// - Throws: as `GroupedAggregateQuery.getAggregation()`, and `.failedPrecondition` when what
-  ///   documents agree in does not fit the property's type.
+  /// - Throws: as `GroupedAggregateQuery.getAggregation()`, and `.failedPrecondition` when a
+  ///   group's key does not fit the property's type.
   /// - Complexity: as `GroupedAggregateQuery.getAggregation()`.
   public func count() async throws(DatabaseError) -> [Key: Int] {
     try await numbers(.count()) { (value) throws(DatabaseError) in
@@ -47,9 +47,9 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
     try await sums(typed.path(of: property).get())
   }
 
-  /// The sum of a property in each group, where it is there.
+  /// The sum of a property in each group, over the documents that have it.
   ///
-  /// - Throws: as the form for properties that are always there.
+  /// - Throws: as the form for properties that are never nil.
   public func sum<Number: Encodable & FieldReadable & Numeric>(
     _ property: any KeyPath<Model, Number?> & Sendable
   ) async throws(DatabaseError) -> [Key: Number] {
@@ -122,8 +122,7 @@ public struct TypedGroups<Model: Codable & Sendable, Key: Codable & Hashable & S
 }
 
 extension TypedQuerySource {
-  /// The documents in groups: those that agree in a property. Documents that lack it are in no
-  /// group.
+  /// The documents in groups that agree in a property. Documents that lack it are in no group.
   public func group<Key: Codable & Hashable & Sendable>(
     by property: any KeyPath<Model, Key> & Sendable
   ) -> TypedGroups<Model, Key> {
@@ -133,8 +132,7 @@ extension TypedQuerySource {
     }
   }
 
-  /// The documents in groups: those that agree in a property. Documents where it is nil are in no
-  /// group.
+  /// The documents in groups that agree in a property. Documents where it is nil are in no group.
   public func group<Key: Codable & Hashable & Sendable>(
     by property: any KeyPath<Model, Key?> & Sendable
   ) -> TypedGroups<Model, Key> {
@@ -144,8 +142,8 @@ extension TypedQuerySource {
       return key ?? nil
     }
   }
-  /// The documents in groups: those whose texts are the same when compared so. The first of such
-  /// texts by their bytes is the group's. See `AggregateQuery.group(by:comparing:)`.
+  /// The documents in groups whose texts are equal in this comparison. The group's key is the one
+  /// of these texts that is first by its bytes. See `AggregateQuery.group(by:comparing:)`.
   public func group(
     by property: any KeyPath<Model, String> & Sendable, comparing comparison: TextComparison
   ) -> TypedGroups<Model, String> {
@@ -155,8 +153,8 @@ extension TypedQuerySource {
     }
   }
 
-  /// The documents in groups: those whose texts are the same when compared so. Documents where the
-  /// property is nil are in no group. See `AggregateQuery.group(by:comparing:)`.
+  /// The documents in groups whose texts are equal in this comparison. Documents where the property
+  /// is nil are in no group. See `AggregateQuery.group(by:comparing:)`.
   public func group(
     by property: any KeyPath<Model, String?> & Sendable, comparing comparison: TextComparison
   ) -> TypedGroups<Model, String> {

@@ -1,5 +1,5 @@
-// Joins of typed collections: the untyped lookup with a field that no document can have, taken out
-// again and decoded with the type of the other collection.
+// Joins of typed collections: the untyped lookup with a field that no document can have. The field
+// is removed again and decoded with the type of the other collection.
 
 internal import OndolEngine
 
@@ -10,13 +10,13 @@ internal import OndolEngine
 /// for order in orders { print(order.document.total, order.found?.name ?? "nobody") }
 /// ```
 public struct TypedLookupQuery<Model: Codable & Sendable, Found: Sendable>: Sendable {
-  /// The field that holds what was found until it is decoded: apps cannot name one so.
+  /// The field that holds the found documents until they are decoded. Apps cannot use this name.
   fileprivate static var place: String { "__found__" }
 
   private let lookup: LookupQuery
   private let decoder: DocumentDecoder
   private let step: Result<LookupStep, DatabaseError>
-  /// What was found for one result: what the property refers to, and the documents' fields.
+  /// The documents found for one result, decoded.
   private let found: @Sendable ([DocumentSnapshot]) throws(DatabaseError) -> Found
 
   fileprivate init(
@@ -33,7 +33,7 @@ public struct TypedLookupQuery<Model: Codable & Sendable, Found: Sendable>: Send
     self.found = found
   }
 
-  /// The documents the query finds, with what they refer to; all as of one moment.
+  /// The documents that the query finds, with the documents they refer to; all as of one moment.
   ///
   /// - Throws: as `LookupQuery.getDocuments()`, and `.failedPrecondition` for the first document
   ///   that does not fit its type.
@@ -46,8 +46,8 @@ public struct TypedLookupQuery<Model: Codable & Sendable, Found: Sendable>: Send
     return results
   }
 
-  /// The result, and every later state of it, also when a document changes that one of it refers
-  /// to: for each document the two, or why one of them does not fit its type. See
+  /// The result, and every later state of it, including changes of the referenced documents. For
+  /// each document it has both, or why one of them does not fit its type. See
   /// `LookupQuery.snapshots`.
   public var snapshots: Updates<[Result<TypedLookupResult<Model, Found>, DatabaseError>]> {
     lookup.snapshots.map { [self] in results(of: $0) }
@@ -67,12 +67,12 @@ public struct TypedLookupQuery<Model: Codable & Sendable, Found: Sendable>: Send
   }
 }
 
-/// A document, and what one of its properties refers to.
+/// A document, and the documents that one of its properties refers to.
 public struct TypedLookupResult<Model: Sendable, Found: Sendable>: Sendable {
-  /// The document the query found.
+  /// The document that the query found.
   public let document: Model
-  /// What it refers to: nil when there is no such document, or, for a property with several ids,
-  /// those that are there.
+  /// The referenced document, nil when it does not exist. For a property with several ids, those of
+  /// the documents that exist.
   public let found: Found
 }
 
@@ -80,7 +80,7 @@ extension TypedLookupResult: Equatable where Model: Equatable, Found: Equatable 
 extension TypedLookupResult: Hashable where Model: Hashable, Found: Hashable {}
 
 extension LookupStep {
-  /// The document without the field that was added, and the documents that were found.
+  /// The document without the added field, and the documents that were found.
   fileprivate func taken(
     from completed: DocumentSnapshot
   ) -> (document: DocumentSnapshot, referred: [DocumentSnapshot]) {
@@ -105,12 +105,12 @@ extension LookupStep {
 }
 
 extension TypedQuerySource {
-  /// The documents with the one that a property refers to: its id in the other collection, or a
-  /// reference to it. See `QuerySource.lookup(_:in:as:)`.
+  /// The documents with the one that a property refers to, by its id in the other collection or by
+  /// a reference. See `QuerySource.lookup(_:in:as:)`.
   ///
   /// - Parameters:
-  ///   - property: the id or reference; where it is nil, nothing is found.
-  ///   - collection: where ids are looked up, and what is found there.
+  ///   - property: the id or reference; when it is nil, nothing is found.
+  ///   - collection: where ids are looked up, and the type of the found documents.
   public func lookup<Reference: Encodable, Other>(
     _ property: any KeyPath<Model, Reference> & Sendable, in collection: TypedCollection<Other>
   ) -> TypedLookupQuery<Model, Other?> {
@@ -123,13 +123,13 @@ extension TypedQuerySource {
     }
   }
 
-  /// The documents with those that a property refers to: their ids in the other collection, or
-  /// references to them.
+  /// The documents with those that a property refers to, by their ids in the other collection or by
+  /// references.
   ///
   /// - Parameters:
   ///   - property: the ids or references.
-  ///   - collection: where ids are looked up, and what is found there. What is not there is left
-  ///     out.
+  ///   - collection: where ids are looked up, and the type of the found documents. Missing
+  ///     documents are left out.
   public func lookup<Reference: Encodable, Other>(
     _ property: any KeyPath<Model, [Reference]> & Sendable, in collection: TypedCollection<Other>
   ) -> TypedLookupQuery<Model, [Other]> {

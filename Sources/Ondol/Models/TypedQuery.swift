@@ -1,12 +1,12 @@
-// Queries whose results are values of a type. They are untyped queries with a type beside them:
-// what is asked is translated when it is said, and a problem is kept, as in an untyped query, for
-// the call that asks for a result.
+// Queries whose results are values of a type. They are untyped queries with a type: each condition
+// is translated when it is added, and an error is kept, as in an untyped query, for the call that
+// asks for a result.
 
 internal import OndolEngine
 
-/// A typed collection, or conditions on one: whatever values of a type can be asked from.
+/// A typed collection, or conditions on one: anything that values of a type can be read from.
 public protocol TypedQuerySource<Model>: Sendable {
-  /// What the documents are.
+  /// The type of the documents.
   associatedtype Model: Codable & Sendable
 
   /// The query so far.
@@ -21,9 +21,9 @@ public protocol TypedQuerySource<Model>: Sendable {
 /// for try await snapshot in cheap.snapshots { show(snapshot.documents) }
 /// ```
 ///
-/// It means what its `query` means, in every respect.
+/// It behaves like its `query` in every respect.
 public struct TypedQuery<Model: Codable & Sendable>: TypedQuerySource {
-  /// The same without the type: for whatever a typed query has no call for.
+  /// The same query without the type, for everything that a typed query has no call for.
   public private(set) var query: Query
   let fields: ModelFields<Model>
 
@@ -35,7 +35,7 @@ public struct TypedQuery<Model: Codable & Sendable>: TypedQuerySource {
   /// The query itself.
   public var typedQuery: TypedQuery { self }
 
-  /// The same query with a change to what is asked.
+  /// The same query with a change.
   func changed(_ change: (Query) throws(DatabaseError) -> Query) -> TypedQuery {
     var copy = self
     do throws(DatabaseError) {
@@ -57,14 +57,14 @@ extension TypedQuery {
 }
 
 extension TypedQuery: CustomStringConvertible {
-  /// The query as one would say it.
+  /// The query in readable form.
   public var description: String { "\(query)" }
 }
 
-// MARK: - Conditions, orders, parts
+// MARK: - Conditions, orders, limits
 
 extension TypedQuerySource {
-  /// Documents that meet the condition, beside those there are already.
+  /// Documents that meet the condition in addition to the existing ones.
   ///
   /// - Parameter filter: as in `items.where(\.price < 50)`.
   public func `where`(_ filter: TypedFilter<Model>) -> TypedQuery<Model> {
@@ -74,23 +74,23 @@ extension TypedQuerySource {
     }
   }
 
-  /// Documents that meet the condition, beside those there are already.
+  /// Documents that meet the condition in addition to the existing ones.
   ///
-  /// - Parameter filter: makes the condition, as in
-  ///   `items.where { $0.price < 50 && $0.tags.contains("oak") }`.
+  /// - Parameter filter: makes the condition, as in `items.where { $0.price < 50 &&
+  ///   $0.tags.contains("oak") }`.
   public func `where`(
     _ filter: (ModelProperties<Model>) -> TypedFilter<Model>
   ) -> TypedQuery<Model> {
     self.where(filter(ModelProperties()))
   }
 
-  /// Sorts by a property, behind the orders already asked for. See
+  /// Sorts by a property, after the orders already added. See
   /// `QuerySource.order(by:descending:missing:)`.
   ///
   /// - Parameters:
-  ///   - property: what to sort by.
+  ///   - property: the property to sort by.
   ///   - descending: whether the greatest value comes first.
-  ///   - missing: where documents without it stand, as those where an optional is nil.
+  ///   - missing: where documents without it come, such as those where an optional is nil.
   public func order<Content: Encodable>(
     by property: any KeyPath<Model, Content> & Sendable, descending: Bool = false,
     missing: MissingPlacement = .excluded
@@ -102,12 +102,12 @@ extension TypedQuerySource {
     }
   }
 
-  /// At most `count` documents, the first of the order. See `QuerySource.limit(to:)`.
+  /// At most `count` documents, the first in the order. See `QuerySource.limit(to:)`.
   public func limit(to count: Int) -> TypedQuery<Model> {
     typedQuery.changed { $0.limit(to: count) }
   }
 
-  /// At most `count` documents, the last of the order, in the order asked for. See
+  /// At most `count` documents, the last in the order, in the requested order. See
   /// `QuerySource.limit(toLast:)`.
   public func limit(toLast count: Int) -> TypedQuery<Model> {
     typedQuery.changed { $0.limit(toLast: count) }
@@ -124,7 +124,7 @@ extension TypedQuerySource {
     return typedQuery.changed { $0.start(at: [EncodedContent(value, encoder)]) }
   }
 
-  /// Begins behind documents at this value of the first order. See `QuerySource.start(after:)`.
+  /// Begins after documents at this value of the first order. See `QuerySource.start(after:)`.
   public func start<Content: Encodable>(after value: Content) -> TypedQuery<Model> {
     let encoder = typedQuery.fields.encoder
     return typedQuery.changed { $0.start(after: [EncodedContent(value, encoder)]) }
@@ -136,28 +136,28 @@ extension TypedQuerySource {
     return typedQuery.changed { $0.end(at: [EncodedContent(value, encoder)]) }
   }
 
-  /// Ends in front of documents at this value of the first order. See `QuerySource.end(before:)`.
+  /// Ends before documents at this value of the first order. See `QuerySource.end(before:)`.
   public func end<Content: Encodable>(before value: Content) -> TypedQuery<Model> {
     let encoder = typedQuery.fields.encoder
     return typedQuery.changed { $0.end(before: [EncodedContent(value, encoder)]) }
   }
 
-  /// Begins at a place that was kept. See `QuerySource.start(at:)` with a cursor.
+  /// Begins at a saved cursor. See `QuerySource.start(at:)` with a cursor.
   public func start(at cursor: QueryCursor?) -> TypedQuery<Model> {
     typedQuery.changed { $0.start(at: cursor) }
   }
 
-  /// Begins behind a place that was kept: how pages follow each other.
+  /// Begins after a saved cursor, to read the next page.
   public func start(after cursor: QueryCursor?) -> TypedQuery<Model> {
     typedQuery.changed { $0.start(after: cursor) }
   }
 
-  /// Ends at a place that was kept.
+  /// Ends at a saved cursor.
   public func end(at cursor: QueryCursor?) -> TypedQuery<Model> {
     typedQuery.changed { $0.end(at: cursor) }
   }
 
-  /// Ends in front of a place that was kept.
+  /// Ends before a saved cursor.
   public func end(before cursor: QueryCursor?) -> TypedQuery<Model> {
     typedQuery.changed { $0.end(before: cursor) }
   }
@@ -169,22 +169,23 @@ extension TypedQuerySource {
   /// The documents as values of the type.
   ///
   /// - Throws: as `QuerySource.getDocuments()`, and `.failedPrecondition` for the first document
-  ///   that does not fit the type, with its path and the field; `getSnapshot()` does without it.
+  ///   that does not fit the type, with its path and the field. `getSnapshot()` does not throw
+  ///   that.
   /// - Complexity: as `QuerySource.getDocuments()`.
   public func getDocuments() async throws(DatabaseError) -> [Model] {
     let typed = typedQuery
     return try await typed.query.getDocuments().data(as: Model.self, decoder: typed.fields.decoder)
   }
 
-  /// The first document, nil when there is none.
+  /// The first document; nil when there is none.
   ///
   /// - Throws: as `getDocuments()`.
   public func getFirst() async throws(DatabaseError) -> Model? {
     try await limit(to: 1).getDocuments().first
   }
 
-  /// The documents with what belongs to the result: a place for the next page, their ids and
-  /// versions, and those that do not fit the type.
+  /// The documents with the rest of the result: a cursor for the next page, their ids and versions,
+  /// and those that do not fit the type.
   ///
   /// - Throws: as `QuerySource.getDocuments()`.
   public func getSnapshot() async throws(DatabaseError) -> TypedQuerySnapshot<Model> {
@@ -201,7 +202,7 @@ extension TypedQuerySource {
     return typedQuery.query.snapshots.map { TypedQuerySnapshot($0, fields) }
   }
 
-  /// How it would be answered. See `QuerySource.explain(analyze:)`.
+  /// How the query is answered. See `QuerySource.explain(analyze:)`.
   public func explain(analyze: Bool = false) async throws(DatabaseError) -> QueryExplanation {
     try await typedQuery.query.explain(analyze: analyze)
   }
@@ -210,7 +211,7 @@ extension TypedQuerySource {
 // MARK: - Writes
 
 extension TypedQuerySource {
-  /// Changes properties of every document the query finds, and says how many those are. See
+  /// Changes properties of every document that the query finds, and returns their number. See
   /// `QuerySource.updateDocuments(_:durability:progress:)`.
   ///
   /// - Throws: as `QuerySource.updateDocuments(_:durability:progress:)`, and `.invalidArgument`
@@ -226,7 +227,7 @@ extension TypedQuerySource {
       data.map { ($0.key, $0.value) }, durability: durability, progress)
   }
 
-  /// Removes every document the query finds, and says how many those are. See
+  /// Deletes every document that the query finds, and returns their number. See
   /// `QuerySource.deleteDocuments(recursive:durability:progress:)`.
   ///
   /// - Throws: as `QuerySource.deleteDocuments(recursive:durability:progress:)`.
@@ -243,10 +244,10 @@ extension TypedQuerySource {
 // MARK: - Numbers
 
 extension TypedQuerySource {
-  /// How many documents there are.
+  /// The number of documents.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
-  /// - Complexity: mostly O(log n) where the collection or an index has just these documents.
+  /// - Complexity: mostly O(log n) when the collection or an index has exactly these documents.
   public func count() async throws(DatabaseError) -> Int {
     try await typedQuery.query.count.getAggregation().count
   }
@@ -261,16 +262,16 @@ extension TypedQuerySource {
     try Self.fitting(try await number(ModelProperty(property)) { .sum($0) })
   }
 
-  /// The sum of a property where it is there.
+  /// The sum of a property over the documents that have it.
   ///
-  /// - Throws: as the form for properties that are always there.
+  /// - Throws: as the form for properties that are never nil.
   public func sum<Number: Encodable & FieldReadable & Numeric>(
     _ property: any KeyPath<Model, Number?> & Sendable
   ) async throws(DatabaseError) -> Number {
     try Self.fitting(try await number(ModelProperty(property)) { .sum($0) })
   }
 
-  /// The average of a property; nil when there is no number.
+  /// The average of a property; nil when there are no numbers.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
   public func average<Number: Encodable & Numeric>(
@@ -279,7 +280,7 @@ extension TypedQuerySource {
     try await number(ModelProperty(property)) { .average($0) }?.double
   }
 
-  /// The average of a property where it is there; nil when it never is.
+  /// The average of a property over the documents that have it; nil when none has.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
   public func average<Number: Encodable & Numeric>(
@@ -306,7 +307,7 @@ extension TypedQuerySource {
     try decoded(try await number(ModelProperty(property)) { .maximum($0) })
   }
 
-  /// The text of a property that is first when compared so; nil when there is none. See
+  /// The first text of a property in this comparison; nil when there is none. See
   /// `AggregateField.minimum(_:comparing:)`.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.
@@ -317,7 +318,7 @@ extension TypedQuerySource {
       try await number(ModelProperty(property)) { .minimum($0, comparing: comparison) })
   }
 
-  /// The text of a property that is last when compared so; nil when there is none. See
+  /// The last text of a property in this comparison; nil when there is none. See
   /// `AggregateField.maximum(_:comparing:)`.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`.

@@ -1,10 +1,10 @@
-// What a typed query found: an untyped result that is decoded when somebody asks for it.
+// The result of a typed query: an untyped result that is decoded on request.
 
 internal import OndolEngine
 
-/// The documents a typed query found, all as they were at one moment.
+/// The documents that a typed query found, all as of one moment.
 public struct TypedQuerySnapshot<Model: Codable & Sendable>: Sendable {
-  /// The same without the type: ids, versions, changes, a place for the next page.
+  /// The same result without the type: ids, versions, changes, a cursor for the next page.
   public let snapshot: QuerySnapshot
   private let decoder: DocumentDecoder
 
@@ -13,33 +13,33 @@ public struct TypedQuerySnapshot<Model: Codable & Sendable>: Sendable {
     decoder = fields.decoder
   }
 
-  /// For each document, in the query's order, what it holds or why it does not fit.
+  /// For each document, in the query's order, its value or why it does not fit.
   ///
   /// - Complexity: O(size of the documents) at each call.
   public var results: [Result<Model, DatabaseError>] {
     snapshot.decode(as: Model.self, decoder: decoder).results
   }
 
-  /// What fits the type, in the query's order.
+  /// The values that fit the type, in the query's order.
   ///
   /// - Complexity: O(size of the documents) at each call.
   public var documents: [Model] { results.compactMap { try? $0.get() } }
 
-  /// What does not fit, with the document's path and the field.
+  /// The errors of the documents that do not fit, with the document's path and the field.
   ///
   /// - Complexity: O(size of the documents) at each call.
   public var failures: [DatabaseError] {
     results.compactMap { if case .failure(let failure) = $0 { failure } else { nil } }
   }
 
-  /// What is different from the listener's snapshot before. See `QuerySnapshot.documentChanges`.
+  /// What changed since the listener's previous snapshot. See `QuerySnapshot.documentChanges`.
   ///
   /// - Complexity: O(changes), at each call.
   public var changes: [TypedDocumentChange<Model>] {
     snapshot.documentChanges.map { TypedDocumentChange($0, decoder) }
   }
 
-  /// The place behind the last document. See `QuerySnapshot.cursor`.
+  /// The position of the last document. See `QuerySnapshot.cursor`.
   public var cursor: QueryCursor? { snapshot.cursor }
 
   /// Whether the limit leaves nothing out. See `QuerySnapshot.isLastPage`.
@@ -48,9 +48,9 @@ public struct TypedQuerySnapshot<Model: Codable & Sendable>: Sendable {
 
 /// What happened to one document of a typed result.
 public struct TypedDocumentChange<Model: Codable & Sendable>: Sendable {
-  /// The same without the type: its kind, its places, the document's id.
+  /// The same change without the type: its kind, its indices, the document's id.
   public let change: DocumentChange
-  /// The document, as it was last when it was removed; or why it does not fit the type.
+  /// The document, in its last state when it was removed; or why it does not fit the type.
   public let document: Result<Model, DatabaseError>
 
   init(_ change: DocumentChange, _ decoder: DocumentDecoder) {
@@ -61,12 +61,12 @@ public struct TypedDocumentChange<Model: Codable & Sendable>: Sendable {
   }
 }
 
-/// The documents of a typed query's result one after the other, all as they were when the first was
-/// asked for.
+/// The documents of a typed query's result one after the other, all as of the moment when the first
+/// was requested.
 public struct TypedQueryDocuments<Model: Codable & Sendable>: AsyncSequence, Sendable {
-  /// What comes, one by one.
+  /// The elements of the sequence.
   public typealias Element = Model
-  /// What reading throws.
+  /// The errors of reading.
   public typealias Failure = DatabaseError
 
   private let query: TypedQuery<Model>
@@ -75,7 +75,7 @@ public struct TypedQueryDocuments<Model: Codable & Sendable>: AsyncSequence, Sen
     self.query = query
   }
 
-  /// Begins to read.
+  /// Begins reading.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(query.query.documents.makeAsyncIterator(), query.fields.decoder)
   }
@@ -93,7 +93,7 @@ public struct TypedQueryDocuments<Model: Codable & Sendable>: AsyncSequence, Sen
     /// The next document; nil at the end.
     ///
     /// - Throws: as `QueryDocuments.AsyncIterator.next(isolation:)`, and `.failedPrecondition` for
-    ///   a document that does not fit; the next call goes on behind it.
+    ///   a document that does not fit; the next call continues after it.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> Model? {
@@ -115,7 +115,7 @@ extension Updates {
   }
 }
 
-/// Passes on what another listener hears, in another form.
+/// Passes on the elements of another listener in another form.
 private final class MappedListener<Source: Sendable, Element: Sendable>: Listener {
   private let listener: any Listener<Source>
   private let transform: @Sendable (Source) -> Element

@@ -1,5 +1,5 @@
-// Typed reads and writes wherever untyped ones are: in transactions, batches and snapshots of the
-// database.
+// Typed reads and writes in the same places as untyped ones: in transactions, batches and snapshots
+// of the database.
 
 extension Transaction {
   /// The document; nil when there is none.
@@ -11,7 +11,7 @@ extension Transaction {
     try document.fields.model(of: try getDocument(document.reference))
   }
 
-  /// The documents the query finds.
+  /// The documents that the query finds.
   ///
   /// - Throws: as `getDocuments(_:)`, and `.failedPrecondition` for the first that does not fit.
   public func getDocuments<Source: TypedQuerySource>(
@@ -21,7 +21,7 @@ extension Transaction {
     return try getDocuments(typed.query).data(as: Source.Model.self, decoder: typed.fields.decoder)
   }
 
-  /// Makes the document `model`, replacing it when there is one.
+  /// Makes the document `model`, and replaces an existing one.
   ///
   /// - Throws: as `setData(from:forDocument:merge:ifVersion:encoder:)`.
   public func setData<Model>(
@@ -33,7 +33,7 @@ extension Transaction {
       encoder: document.fields.encoder)
   }
 
-  /// Makes the document `model`, where there is none.
+  /// Makes the document `model` if there is none.
   ///
   /// - Throws: as `create(from:forDocument:encoder:)`.
   public func create<Model>(
@@ -42,7 +42,7 @@ extension Transaction {
     try create(from: model, forDocument: document.reference, encoder: document.fields.encoder)
   }
 
-  /// Changes properties of the document, and leaves all others.
+  /// Changes properties of the document, and keeps all others.
   ///
   /// - Throws: as `TypedDocumentReference.update(_:returning:ifVersion:durability:)`.
   public func update<Model>(
@@ -54,7 +54,7 @@ extension Transaction {
       forDocument: document.reference, ifVersion: version)
   }
 
-  /// Removes the document; no error when there is none.
+  /// Deletes the document; no error when there is none.
   ///
   /// - Throws: as `deleteDocument(_:recursive:ifVersion:)`.
   public func deleteDocument<Model>(
@@ -78,7 +78,7 @@ extension WriteBatch {
       encoder: document.fields.encoder)
   }
 
-  /// Adds a write that changes properties of the document, which must be there.
+  /// Adds a write that changes properties of the document, which must exist.
   ///
   /// - Throws: as `updateData(_:forDocument:ifVersion:)`.
   @discardableResult
@@ -91,7 +91,7 @@ extension WriteBatch {
       forDocument: document.reference, ifVersion: version)
   }
 
-  /// Adds a write that removes the document. See `deleteDocument(_:ifVersion:)`.
+  /// Adds a delete of the document. See `deleteDocument(_:ifVersion:)`.
   @discardableResult
   public func deleteDocument<Model>(
     _ document: TypedDocumentReference<Model>, ifVersion version: Version? = nil
@@ -110,7 +110,7 @@ extension DatabaseSnapshot {
     try document.fields.model(of: try getDocument(document.reference))
   }
 
-  /// The documents the query finds.
+  /// The documents that the query finds.
   ///
   /// - Throws: as `getDocuments(_:)`, and `.failedPrecondition` for the first that does not fit.
   public func getDocuments<Source: TypedQuerySource>(
@@ -124,7 +124,7 @@ extension DatabaseSnapshot {
 extension LiveQuery where Item: Encodable {
   /// Listens to a typed query.
   ///
-  /// - Parameter query: what to listen to: a typed collection or a query.
+  /// - Parameter query: a typed collection or a query.
   /// - Complexity: O(1); the first result comes later.
   public convenience init(_ query: some TypedQuerySource<Item>) {
     let typed = query.typedQuery
@@ -135,7 +135,7 @@ extension LiveQuery where Item: Encodable {
 extension LiveDocument where Item: Encodable {
   /// Listens to a document of a typed collection.
   ///
-  /// - Parameter document: what to listen to.
+  /// - Parameter document: the document to listen to.
   /// - Complexity: O(1); the first state comes later.
   public convenience init(_ document: TypedDocumentReference<Item>) {
     self.init(document.reference, decoder: document.fields.decoder)

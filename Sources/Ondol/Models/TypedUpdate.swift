@@ -1,4 +1,4 @@
-// Changes of single properties: what an update does to the fields they are stored in.
+// Changes of single properties: the updates of their fields.
 
 /// A change of one property of a document.
 ///
@@ -6,7 +6,7 @@
 /// try await items.document("lamp").update(.set(\.price, to: 30), .increment(\.count, by: -1))
 /// ```
 public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
-  /// The field, and what is put there.
+  /// The field, and its new value.
   let change: @Sendable (ModelFields<Model>) throws(DatabaseError) -> (FieldPath, any FieldContent)
 
   private init<Content: Encodable & Sendable>(
@@ -26,7 +26,7 @@ public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
     TypedUpdate(property) { EncodedContent(value, $0) }
   }
 
-  /// Sets the property; nil removes its field, as it is left out when the whole value is written.
+  /// Sets the property; nil removes its field, just as writing the whole value leaves it out.
   public static func set<Content: Encodable & Sendable>(
     _ property: any KeyPath<Model, Content?> & Sendable, to value: Content?
   ) -> TypedUpdate {
@@ -43,7 +43,7 @@ public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
     TypedUpdate(property) { _ in FieldValue.delete() }
   }
 
-  /// Adds to a whole number, which stops at the ends of `Int64`. See `FieldValue.increment(_:)`.
+  /// Adds to an integer, which saturates at the limits of `Int64`. See `FieldValue.increment(_:)`.
   public static func increment<Number: Encodable & BinaryInteger & Sendable>(
     _ property: any KeyPath<Model, Number> & Sendable, by amount: Number
   ) -> TypedUpdate {
@@ -57,21 +57,21 @@ public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
     TypedUpdate(property) { _ in FieldValue.increment(Double(amount)) }
   }
 
-  /// Adds to a whole number; one that is not there becomes `amount`.
+  /// Adds to an integer; a missing one becomes `amount`.
   public static func increment<Number: Encodable & BinaryInteger & Sendable>(
     _ property: any KeyPath<Model, Number?> & Sendable, by amount: Number
   ) -> TypedUpdate {
     TypedUpdate(property) { _ in FieldValue.increment(Int64(clamping: amount)) }
   }
 
-  /// Adds to a number; one that is not there becomes `amount`.
+  /// Adds to a number; a missing one becomes `amount`.
   public static func increment<Number: Encodable & BinaryFloatingPoint & Sendable>(
     _ property: any KeyPath<Model, Number?> & Sendable, by amount: Number
   ) -> TypedUpdate {
     TypedUpdate(property) { _ in FieldValue.increment(Double(amount)) }
   }
 
-  /// Appends the elements that the array does not have yet. See `FieldValue.arrayUnion(_:)`.
+  /// Appends the elements that the array lacks. See `FieldValue.arrayUnion(_:)`.
   public static func arrayUnion<Element: Encodable & Sendable>(
     _ property: any KeyPath<Model, [Element]> & Sendable, _ elements: [Element]
   ) -> TypedUpdate {
@@ -89,8 +89,8 @@ public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Stores the moment of the commit. See `FieldValue.serverTimestamp()`; with another
-  /// ``DateStrategy`` than timestamps the field could not be read back.
+  /// Stores the time of the commit. See `FieldValue.serverTimestamp()`. With a ``DateStrategy``
+  /// other than timestamps, the field could not be read back.
   public static func serverTimestamp<Moment: Encodable & Sendable>(
     _ property: any KeyPath<Model, Moment> & Sendable
   ) -> TypedUpdate {
@@ -99,7 +99,7 @@ public struct TypedUpdate<Model: Codable & Sendable>: Sendable {
 }
 
 extension [FieldPath: (any FieldContent)?] {
-  /// What the updates come to.
+  /// Combines the updates.
   init<Model>(
     _ updates: [TypedUpdate<Model>], _ fields: ModelFields<Model>
   ) throws(DatabaseError) {

@@ -1,23 +1,23 @@
-// A type that no values can be made of, since one of its properties takes none of the examples: an
-// enum whose cases have values, a text that is checked. Its documents are stored and read as those
-// of any type; only a condition must know in which field a property is, and cannot ask the type.
-// Then the property's name tells, where that is sure: it is stored as it is, the type has a coding
-// key of its name, and it is not the property that the trouble is with. What else is asked about is
-// refused, with what to do.
+// A type of which no values can be made, because one of its properties accepts none of the
+// examples: an enum with associated values, or a text that is validated. Its documents are stored
+// and read like those of any type. Only a condition must know a property's field, and the type's
+// coding cannot tell it. In that case the property's name determines the field when that is
+// certain: the property is stored, the type has a coding key with its name, and it is not the
+// property that refused the examples. Other properties are refused, with a suggestion.
 
 internal import OndolEngine
 
-/// Why no values of a type can be made, and what was learned of it in the attempt.
+/// Why no values of a type can be made, and what the attempt has shown about it.
 struct UnmadeModel: Error, Sendable {
-  /// The field of which no values are known; nil when the type as a whole takes none.
+  /// The field that accepts no examples; nil when the type as a whole accepts none.
   var field: String?
   var reason: String
-  /// For the path of each map that was asked for, whether one of its keys is called so.
+  /// For the path of each map that the type asked for, whether one of its keys has this name.
   var keys: [String: @Sendable (String) -> Bool]
 
   /// The field that a property is stored in, by its name.
   ///
-  /// - Throws: `.failedPrecondition` when the name does not tell.
+  /// - Throws: `.failedPrecondition` when the name does not determine the field.
   func path<Model, Content>(
     of property: ModelProperty<Model, Content>, _ strategy: KeyStrategy
   ) throws(DatabaseError) -> FieldPath {
@@ -25,7 +25,7 @@ struct UnmadeModel: Error, Sendable {
       throw refusal(of: property, field: field, "its name does not tell where it is stored")
     }
     let path = dotted(names.map { PlainKey($0) })
-    // What is in the field, and what the field is in.
+    // Everything in the field, and everything that contains it.
     if let field, path == field || field.hasPrefix(path + ".") || field.hasPrefix(path + "[") {
       throw refusal(of: property, field: field, "it holds what no values are known of")
     }
@@ -41,7 +41,7 @@ struct UnmadeModel: Error, Sendable {
         + " the field, as in query.whereField(\"\(field ?? "name")\", isEqualTo: …)", field: field)
   }
 
-  /// The keys that the properties are stored under; nil where one of them is not sure.
+  /// The keys that the properties are stored under; nil when one of them is uncertain.
   private func names(of keyPaths: [AnyKeyPath]) -> [String]? {
     var names: [String] = []
     for keyPath in keyPaths {
@@ -54,8 +54,8 @@ struct UnmadeModel: Error, Sendable {
     return names.isEmpty ? nil : names
   }
 
-  /// The names of the stored properties that a key path leads through; nil when it leads through
-  /// others, as through what a wrapper shows.
+  /// The names of the stored properties on a key path; nil when it goes through other properties,
+  /// such as a wrapper's value.
   private static func storedNames(of keyPath: AnyKeyPath) -> [String]? {
     let root: any Any.Type = type(of: keyPath).rootType
     guard isStored(keyPath, in: root) else { return nil }
