@@ -1,16 +1,16 @@
-// Commits of the catalog alone: an index declared, a rule set. Documents bring their own changes of
-// the catalog along, see WritePreparation.
+// Commits of the catalog alone: declaring an index, setting a rule. Writes of documents bring their
+// own changes of the catalog, see WritePreparation.
 
 internal import OndolEngine
 
 extension Database {
-  /// Commits a change of a family's catalog rows, in turn with all others who change it.
+  /// Commits a change of a family's catalog rows, in turn with all other writers of these rows.
   func changeCatalog<R>(
     of root: String, _ change: (inout CatalogEdit) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     try await commit(.catalog(root: root), durability: nil) { (snapshot) throws(DatabaseError) in
       var edit = try await read(snapshot) { [catalog] (rows) throws(DatabaseError) in
-        // The change runs on the caller, where a cold read cannot be begun again.
+        // The change runs on the caller, where a cold read cannot be retried.
         let patient = Rows(rows.snapshot, rows.catalog, mayBlock: true)
         if let family = try catalog.family(root, in: rows) {
           return CatalogEdit(family, in: patient)

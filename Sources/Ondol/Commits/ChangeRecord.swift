@@ -1,7 +1,7 @@
-// What a commit says in the log of the documents it changed, beside its rows, when changes are
-// kept: each as it was and as it is. It stands by itself, with the names of all fields, and asks
-// nothing of the catalog: that may have let go of the collection when the record is read. Written
-// at the end of stage 2 of the write path, read by the change feed.
+// The record of a commit's changed documents in the log, beside its rows, when changes are kept:
+// each document before and after. The record is self-contained. It has the names of all fields and
+// does not depend on the catalog, because the collection may have been dropped when the record is
+// read. Stage 2 of the write path writes it at its end, and the change feed reads it.
 //
 //   01, names of fields (list of texts), count of documents, documents
 //   02, root collection (text): it was dropped
@@ -10,11 +10,12 @@
 //   05, what documents have that not all versions know (ValueForms), then as 01
 //   06, the same, then as 04
 //
-// A commit has one record, and one more for each collection with a key of its own: that is sealed
-// with this key and goes with it. What is left then stands in the order of the places.
+// A commit has one record, and one more for each collection with a key of its own. That record is
+// sealed with this key and becomes unreadable with it. The remaining documents are in the order of
+// the places.
 //
-// A document is its path (list of texts), a byte of flags (1 it was there, 2 it is there), and for
-// each of the two a row, with its length in front, whose symbols are the names by number.
+// A document is its path (list of texts), a byte of flags (1 it existed, 2 it exists), and for each
+// of the two states a row, preceded by its length, whose symbols are the names by number.
 
 internal import OndolEngine
 
@@ -54,7 +55,7 @@ enum ChangeRecord {
     return bytes
   }
 
-  /// - Parameter places: the documents' places among all of the commit, where there are others.
+  /// - Parameter places: the documents' places in the whole commit, when it has other documents.
   fileprivate static func head(_ symbols: SymbolTable, count: Int, places: [Int]?) -> [UInt8] {
     var bytes: [UInt8] = []
     if symbols.forms.isEmpty {
@@ -151,8 +152,8 @@ enum ChangeRecord {
 }
 
 extension Batch {
-  /// Adds the records of what the commit changes. That of a group with a key of its own is sealed
-  /// with it.
+  /// Adds the records of the commit's changes. The record of a group with a key of its own is
+  /// sealed with that key.
   ///
   /// - Parameter group: the group that a document's collection is in.
   mutating func annotate(
@@ -171,7 +172,7 @@ extension Batch {
       }
       place += 1
     }
-    // A commit that changes no document says so.
+    // A commit that changes no document records that.
     if records.isEmpty { records.append((nil, ChangeRecordWriter())) }
     for record in records {
       let (bytes, stamps) = record.writer.finish(havePlaces: records.count > 1)
@@ -187,9 +188,9 @@ private struct ChangeRecordWriter {
   private var stamps: [(offset: Int, form: StampForm)] = []
   private var places: [Int] = []
 
-  /// - Parameter place: the document's among all that the commit changes.
+  /// - Parameter place: the document's place among all changes of the commit.
   mutating func add(_ document: WrittenDocument, at place: Int) throws(DatabaseError) {
-    // A document whose time is over is still there for those who listen, until it is removed.
+    // For listeners, an expired document still exists until it is removed.
     let before = (document.shown ?? document.stored)?.all
     let after = document.after?.all
     places.append(place)

@@ -1,30 +1,31 @@
-// Commits of a client's writes: the write path of documents, which also answers what each write's
-// transforms came to, as Firestore's protocol wants it.
+// Commits of a client's writes: the write path of documents. It also returns the result of each
+// write's transforms, as Firestore's protocol requires.
 
 internal import OndolEngine
 
-/// What a client's commit came to.
+/// The result of a client's commit.
 package struct ClientCommit: Sendable {
-  /// What one write came to.
+  /// The result of one write.
   package struct Answer: Sendable {
-    /// When the document changed last, by this write or before; nil when there is none any more.
+    /// When the document last changed, by this write or before; nil when it does not exist any
+    /// more.
     package let updateTime: Timestamp?
-    /// What each transform stored, in their order. Null for those of arrays.
+    /// The value that each transform stored, in their order. Null for those of arrays.
     package let transformed: [Value]
   }
 
   /// One for each write, in their order.
   package let answers: [Answer]
-  /// When it was committed; the present, when there was nothing to change.
+  /// When it was committed; the current time when there was nothing to change.
   package let time: Timestamp
 }
 
-/// Writes that are compiled, with what their transforms came to so far.
+/// Compiled writes, with the results of their transforms so far.
 struct ClientWrites: Sendable {
   let writes: [ClientWrite]
   let compiled: [DocumentWrite]
 
-  /// Throws what is wrong with the writes, whatever is stored.
+  /// Throws the errors of the writes that do not depend on what is stored.
   ///
   /// - Parameter now: microseconds since 1970.
   init(_ writes: [ClientWrite], now: Int64) throws(DatabaseError) {
@@ -144,7 +145,7 @@ extension Database {
   package func commit(
     _ writes: [ClientWrite], as group: WriteGroup? = nil, durability: Durability? = nil
   ) async throws(DatabaseError) -> ClientCommit {
-    // A commit's time may be a little ahead of the clock.
+    // A commit's time may be slightly ahead of the clock.
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
     let record = group?.write(at: now())
     let all = writes.compiled + (record.map { [$0] } ?? [])

@@ -1,18 +1,18 @@
 // A write as a client of another protocol states it: fields, a mask and transforms, each apart. The
-// server makes these of what it receives; they compile to the same intents as the calls of this
-// library, so that both mean the same.
+// server makes these from the requests it receives. They compile to the same intents as the calls
+// of this library, so both mean the same.
 
 internal import OndolEngine
 
-/// One write of a commit that a client asked for.
+/// One write of a commit that a client requested.
 package struct ClientWrite: Sendable {
-  /// What becomes of the document's fields.
+  /// What happens to the document's fields.
   package enum Change: Sendable {
     /// The document has exactly these fields.
     case replace([String: Value])
-    /// Each place in the mask gets what the fields have there. A place that they lack is removed.
+    /// Each place in the mask gets its value in the fields. A place that they lack is removed.
     case patch([String: Value], mask: [[String]])
-    /// There is no document any more.
+    /// The document is deleted.
     case delete
     /// Nothing changes. The commit only checks the condition.
     case verify
@@ -22,7 +22,7 @@ package struct ClientWrite: Sendable {
   package enum Condition: Sendable {
     case none
     case exists(Bool)
-    /// The document's last change was at this moment.
+    /// The document last changed at this time.
     case updated(at: Timestamp)
   }
 
@@ -58,9 +58,9 @@ package struct ClientWrite: Sendable {
   /// Whether the write leaves no document.
   var isDelete: Bool { if case .delete = change { true } else { false } }
 
-  /// The same, checked as the calls of this library check it.
+  /// The compiled write, checked like the calls of this library.
   ///
-  /// Throws `.invalidArgument` naming the document and the field.
+  /// Throws `.invalidArgument`, naming the document and the field.
   func compiled() throws(DatabaseError) -> DocumentWrite {
     do throws(DatabaseError) {
       var intent =

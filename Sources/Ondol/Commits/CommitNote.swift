@@ -1,5 +1,5 @@
-// What a commit says of itself to whoever is told of commits. The note travels with the batch; what
-// it means to listeners is made of it once the commit is visible, see ObservedChange.
+// What a commit tells its listeners. The note travels with the batch. Once the commit is visible,
+// it is turned into changes for listeners, see ObservedChange.
 
 internal import OndolEngine
 
@@ -7,15 +7,15 @@ internal import OndolEngine
 final class CommitNote: Sendable {
   enum Content: Sendable {
     case documents([WrittenDocument])
-    /// A root collection was dropped with all that was below it, or its documents are read in
-    /// another way from now on.
+    /// A root collection was dropped with everything below it, or its documents are read in another
+    /// way from now on.
     case readAnew(root: String)
-    /// A collection has another name.
+    /// A collection was renamed.
     case renamed(CollectionRenaming)
   }
 
   let content: Content
-  /// Rows of the tree that it changed.
+  /// The rows of the tree that it changed.
   let tree: [TreeRowChange]
 
   init(_ content: Content, tree: [TreeRowChange] = []) {

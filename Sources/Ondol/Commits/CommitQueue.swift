@@ -1,24 +1,25 @@
-// Whom a commit waits for. Writers of one document or one place of the tree would race otherwise:
-// all derive from the same state, one wins and the others derive again. So they queue, and each
-// finds what the one before left. A transaction does not know beforehand what it writes: it hopes,
-// and when it keeps losing closes gates (Gates), at which the others step aside for a while. So
-// does a write to the tree that replaces much.
+// Whom a commit waits for. Without a queue, writers of one document or one place of the tree would
+// race: all derive from the same state, one wins and the others derive again. So they queue, and
+// each finds the result of the previous one. A transaction does not know beforehand what it will
+// write. It proceeds optimistically, and when it keeps losing commits, it closes gates (Gates) that
+// hold the others for a while. So does a write to the tree that replaces much.
 
 internal import OndolEngine
 
-/// Who commits, which decides whom it queues with.
+/// The kind of a commit, which decides with which others it queues.
 enum CommitKind {
   case documents([DocumentWrite])
-  /// Changes of the tree, below one place where that is known.
+  /// Changes of the tree, below one place when that is known.
   case tree(TreePath?)
-  /// Runs the app's code that often at most. One that was lost before may have closed gates.
+  /// Runs the app's code at most that often. A transaction that lost commits before may have closed
+  /// gates.
   case transaction(attempts: Int, holdsGates: Bool = false)
-  /// Changes what is declared of a root collection.
+  /// Changes the declarations of a root collection.
   case catalog(root: String)
-  /// Gives one of the root collections, in their order, the name of the other, or a collection in
-  /// the only one another name.
+  /// Gives one of the root collections, in their order, the name of the other; or renames a
+  /// collection in the only one.
   case renaming(roots: [String])
-  /// A step of work that goes on beside the app's, and gives way to all others.
+  /// A step of background work, which lets all other writers go first.
   case upkeep
 }
 
@@ -34,7 +35,7 @@ struct CommitQueue {
     self.latches = latches
   }
 
-  /// Whether it is known only after the fact what is written.
+  /// Whether the written documents are known only afterwards.
   var isOptimistic: Bool {
     if case .transaction = kind { true } else { false }
   }
@@ -48,7 +49,7 @@ struct CommitQueue {
     }
   }
 
-  /// Waits for whoever works on the same.
+  /// Waits for the writers of the same documents or place.
   mutating func enter() async throws(DatabaseError) {
     switch kind {
     case .documents(let writes): try await enterDocuments(of: writes)
@@ -59,8 +60,8 @@ struct CommitQueue {
     }
   }
 
-  /// All at once where nobody else writes any of the documents; otherwise one after the other, in
-  /// the order in which all who queue do so.
+  /// At once when no other writer holds any of the documents; otherwise one after the other, in the
+  /// order in which all queued writers do so.
   private mutating func enterDocuments(of writes: [DocumentWrite]) async throws(DatabaseError) {
     guard writes.count > 1 else {
       for write in writes { try await enter(.document(write.path)) }
@@ -73,8 +74,8 @@ struct CommitQueue {
     for path in Set(writes.map(\.path)).sorted() { try await enter(.document(path)) }
   }
 
-  /// Waits for those who change the catalog of what is written, who alone can come between the
-  /// writers of a document; answers false when there is nobody to wait for.
+  /// Waits for writers that change the catalog of the written collections: only these can come
+  /// between the writers of a document. Returns false when there is none to wait for.
   mutating func enterFamilies() async throws(DatabaseError) -> Bool {
     guard case .documents(let writes) = kind, !hasFamilies else { return false }
     hasFamilies = true

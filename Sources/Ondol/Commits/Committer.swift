@@ -1,33 +1,34 @@
-// The one way from a picture of the database to an acknowledged commit:
+// The only way from a snapshot to an acknowledged commit:
 //
-//   queue    for what one writer at a time works on
+//   queue    for what only one writer at a time may change
 //   derive   a batch from a snapshot
-//   commit   the engine refuses the batch when anything it was derived from has changed; then from
-//            a new snapshot again, after giving way to those who came first
-//   follow   the catalog has what the commit changed of it, and who waits for the rest is told
+//   commit   the engine refuses the batch when anything it was derived from has changed; then again
+//            from a new snapshot, after letting the other commits finish
+//   follow   the catalog applies its changes of the commit, and listeners are notified
 //
 // Documents, batches, transactions, the tree, uploads and upkeep differ in what they derive, and in
-// whom they queue with (CommitQueue). Up to the commit's place in the order of commits, cancelling
-// the task throws `.cancelled` and nothing has happened; after it, the write completes.
+// whom they queue with (CommitQueue). Until the commit has its place in the order of commits,
+// cancelling the task throws `.cancelled` and nothing has happened. After that, the write
+// completes.
 
 internal import OndolEngine
 
-/// What one attempt wants committed.
+/// What one attempt wants to commit.
 struct Derivation<Outcome> {
-  /// What the commit is to tell its caller, beside its place.
+  /// What the commit returns to its caller, apart from its place.
   var outcome: Outcome
   /// Nothing is committed when it is empty.
   var batch: Batch
   var consequences = CommitConsequences()
-  /// The root collections it has to do with, whose gates are closed when others come first.
+  /// The root collections it concerns. Their gates are closed when others come first.
   var roots: Set<ExactText> = []
-  /// Those it writes to, whose gates it has to pass.
+  /// The root collections it writes to. It must pass their gates.
   var writtenRoots: () -> Set<ExactText> = { [] }
   /// Contents put for this attempt alone, which the commit makes stored.
   var contents: [StagedContent] = []
 
-  /// Gives the batch away. Whoever commits it fills in its stamps, which copies all of its bytes
-  /// when they are still held here.
+  /// Moves the batch out. The engine fills in its stamps, and that would copy all of its bytes
+  /// while they are also referenced here.
   fileprivate mutating func takeBatch() -> Batch {
     var batch = Batch()
     swap(&batch, &self.batch)
@@ -35,25 +36,25 @@ struct Derivation<Outcome> {
   }
 }
 
-/// What follows from a commit.
+/// The consequences of a commit.
 struct CommitConsequences: Sendable {
-  /// What it changes of the catalog, or repeats of its last change.
+  /// Its changes of the catalog, or repetitions of the last change.
   var edits: [CatalogEdit] = []
-  /// A family that is no more.
+  /// A family that was removed.
   var forgotten: Family?
   /// Root collections whose documents are read in another way from this commit on.
   var rereadRoots: [String] = []
-  /// The moment the first of the documents ends.
+  /// The earliest expiry of its documents.
   var firstEnd: Int64?
-  /// Whether it lets go of contents.
+  /// Whether it releases contents.
   var releasesContents = false
-  /// Documents whose words it puts, by index.
+  /// The number of documents whose words it stores, by index.
   var searched: [SearchedIndex: Int] = [:]
 }
 
 extension Database {
-  /// Commits what `derive` makes of a snapshot, which may be asked several times. Answers with the
-  /// outcome of the attempt that was committed, and no receipt when there was nothing to commit.
+  /// Commits what `derive` makes of a snapshot. `derive` may be called several times. Returns the
+  /// outcome of the committed attempt, and no receipt when there was nothing to commit.
   ///
   /// - Parameter durability: what the commit survives; the database's own when nil.
   func commit<Outcome>(
@@ -71,7 +72,7 @@ extension Database {
     } catch {
       committer.leave()
       guard error.code == .deadlineExceeded, error.pendingWrite == nil else { throw error }
-      // It did not come as far as to be sent.
+      // It was never sent.
       throw PendingWrite.nothing(error)
     }
   }
@@ -84,7 +85,7 @@ private struct Committer {
   private var queue: CommitQueue
   private var contention: Contention
   private var hasLookedForNews = false
-  /// When the call has waited for a server for long enough.
+  /// When the call stops waiting for a server.
   private let end: PatienceEnd?
 
   init(_ database: Database, _ kind: CommitKind, _ durability: OndolEngine.Durability) {
@@ -109,8 +110,8 @@ private struct Committer {
         if try await hasNews(behind: snapshot) { continue }
         return (derivation.outcome, nil)
       }
-      // Whoever changes the catalog waits for its turn, and then looks again what there is to
-      // change.
+      // A writer that changes the catalog waits for its turn, and then determines its changes
+      // again.
       if !derivation.consequences.edits.isEmpty, try await queue.enterFamilies() { continue }
       if queue.isOptimistic, !contention.hasGates {
         await database.passGates(of: derivation.writtenRoots())
@@ -126,8 +127,9 @@ private struct Committer {
     }
   }
 
-  /// Whether something was committed elsewhere, by the time this is asked first, that the snapshot
-  /// lacks: nobody else looks at what commits nothing, such as a transaction that only reads.
+  /// Whether, by the time of the first call, another process has committed something that the
+  /// snapshot lacks. Without a commit of its own, such as for a transaction that only reads,
+  /// nothing else checks this.
   private mutating func hasNews(behind snapshot: Snapshot) async throws(DatabaseError) -> Bool {
     guard database.engine.isOnStore, !hasLookedForNews else { return false }
     hasLookedForNews = true
@@ -135,7 +137,7 @@ private struct Committer {
     return database.engine.newestCommit.sequence != snapshot.sequence
   }
 
-  /// Lets go of all that others wait for.
+  /// Releases everything that other writers wait for.
   mutating func leave() {
     contention.end(in: database)
     queue.leave()
@@ -143,8 +145,8 @@ private struct Committer {
 }
 
 extension Database {
-  /// Commits the batch, and sees to what follows; nil when what it was derived from has changed.
-  /// On a server both go on to their end when nobody waits for them any more.
+  /// Commits the batch and carries out its consequences; nil when what it was derived from has
+  /// changed. On a server, both complete even when the caller no longer waits.
   @concurrent
   fileprivate func commit(
     _ batch: consuming Batch, _ consequences: CommitConsequences,
@@ -156,7 +158,7 @@ extension Database {
     try refuseWhenCancelled("nothing was written")
     let ticket = CommitTicket()
     batch.ticket = ticket
-    // Given away, so that nobody else holds its bytes when its stamps are filled in.
+    // Moved out, so that nothing else references its bytes when its stamps are filled in.
     let parcel = Guarded<Batch?>(batch)
     batch = Batch()
     let waited = await patience.wait(until: end) { [self] () async -> WriteResult in
@@ -165,7 +167,7 @@ extension Database {
       do throws(DatabaseError) {
         return .success(try await commit(batch, consequences, contents, durability))
       } catch {
-        // Unless it is known better, it was not even sent.
+        // Unless something else is known, it was not even sent.
         ticket.settle(.notCommitted)
         return .failure(error)
       }
@@ -199,7 +201,7 @@ extension Database {
     _ batch: consuming Batch, _ consequences: CommitConsequences,
     _ durability: OndolEngine.Durability
   ) async throws(DatabaseError) -> CommitReceipt? {
-    // What was derived may have taken the app's code long.
+    // Deriving may have run the app's code for a long time.
     try refuseWhenCancelled("nothing was written")
     for root in consequences.rereadRoots { catalog.beginChange(of: root) }
     defer { for root in consequences.rereadRoots { catalog.endChange(of: root) } }

@@ -1,6 +1,6 @@
-// How a commit that others overtook goes on. Most let the other finish and derive again. What runs
-// the app's code, or replaces much of the tree, rests for a moment of random length, and from the
-// third attempt on closes gates, so that it is not overtaken for ever.
+// What a commit does when others come first. Most let the other commit finish and derive again. One
+// that runs the app's code, or replaces much of the tree, pauses for a short random time, and from
+// the third attempt on closes gates, so that it does not lose for ever.
 
 internal import OndolEngine
 
@@ -12,7 +12,7 @@ struct Contention {
   private static let firstPause: Int64 = 50
   private static let longestPause: Int64 = 10_000
 
-  /// Attempts there may be; nil where no gates are closed, and for ever.
+  /// The most attempts; nil for a commit that closes no gates and tries for ever.
   private let limit: Int?
   private let mayGiveUp: Bool
   /// Whether gates were closed for it before it began.
@@ -37,18 +37,18 @@ struct Contention {
     }
   }
 
-  /// Whether others stand aside.
+  /// Whether gates hold other writers.
   var hasGates: Bool { gates.isAny || holdsGates }
 
-  /// An attempt begins.
+  /// Begins an attempt.
   mutating func begin(in database: Database) {
     if limit != nil { start = database.now() }
   }
 
-  /// Gives way to those who came first.
+  /// Lets the commits that came first finish.
   ///
-  /// Throws `.aborted` when that was to be the last attempt, or when others have stood aside for as
-  /// long as they may.
+  /// Throws `.aborted` when that was the last attempt, or when the gates have held other writers
+  /// for as long as they may.
   mutating func giveWay(
     for roots: Set<ExactText>, in database: Database
   ) async throws(DatabaseError) {
@@ -69,7 +69,7 @@ struct Contention {
     gates = try await database.closeGates(roots, wait: times.wait)
   }
 
-  /// Opens the gates that are closed.
+  /// Opens the closed gates.
   mutating func end(in database: Database) {
     database.openGates(gates)
     gates = ClosedGates()
@@ -81,17 +81,17 @@ private struct AttemptTimes {
   private var longest: Int64 = 0
   private var gated: Int64 = 0
 
-  /// Notes an attempt that was overtaken. A clock that was set meanwhile does no harm.
+  /// Records an attempt that lost. Setting the clock meanwhile does no harm.
   mutating func note(_ time: Int64, isGated: Bool) {
     let time = min(max(time, 0), Gates.longestWait)
     longest = max(longest, time)
     if isGated { gated += time }
   }
 
-  /// For how long writers are to step aside.
+  /// How long the gates hold other writers.
   var wait: Int64 { min(max(2 * longest, Gates.shortestWait), Gates.longestWait) }
 
-  /// Throws when others have stepped aside for long enough.
+  /// Throws when the gates have held other writers for long enough.
   func refuseWhenOver() throws(DatabaseError) {
     guard gated >= Gates.longestClosure else { return }
     throw DatabaseError(

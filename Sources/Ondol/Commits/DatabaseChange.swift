@@ -1,14 +1,14 @@
-// What the change feed tells of one commit.
+// What the change feed delivers for one commit.
 
 internal import OndolEngine
 
-/// What one commit changed.
+/// The changes of one commit.
 public struct DatabaseChange: Sendable, Hashable {
   /// A document before and after the commit.
   public struct Document: Sendable, Hashable {
-    /// The document as the commit found it; a snapshot that does not `exist` when there was none.
+    /// The document before the commit; a snapshot that does not `exist` when there was none.
     public let before: DocumentSnapshot
-    /// The document as the commit left it; a snapshot that does not `exist` when it is gone.
+    /// The document after the commit; a snapshot that does not `exist` when it was deleted.
     public let after: DocumentSnapshot
 
     /// Where the document is.
@@ -25,43 +25,43 @@ public struct DatabaseChange: Sendable, Hashable {
   public struct Object: Sendable, Hashable {
     /// Where the object is.
     public let reference: StorageReference
-    /// The object as the commit found it; nil when there was none.
+    /// The object before the commit; nil when there was none.
     public let before: StorageMetadata?
-    /// The object as the commit left it; nil when it is gone.
+    /// The object after the commit; nil when it was deleted.
     public let after: StorageMetadata?
   }
 
-  /// A collection that has another name. For one below documents its collection ids are told
-  /// without documents' ids: all of those were renamed.
+  /// A renamed collection. For one below documents, the paths have its collection ids without
+  /// documents' ids: all such collections were renamed.
   public struct RenamedCollection: Sendable, Hashable {
-    /// What it was called, as `users/posts`.
+    /// The old name, as `users/posts`.
     public let from: String
-    /// What it is called now.
+    /// The new name.
     public let to: String
   }
 
-  /// The commit, to go on behind it later.
+  /// The commit, from which a feed can continue later.
   public let token: ChangeToken
-  /// The moment of the commit.
+  /// The time of the commit.
   public let time: Timestamp
   /// The documents that it changed, in the order in which they were first written.
   public let documents: [Document]
   /// The objects in storage that it changed.
   public let objects: [Object]
-  /// The collection at the top that was dropped, with everything below it, in a commit that did
-  /// that. Its documents are not among `documents`.
+  /// The root collection that the commit dropped with everything below it, if it did. Its documents
+  /// are not among `documents`.
   public let droppedCollection: String?
-  /// The collection that got another name, with everything below it, in a commit that did that. Its
-  /// documents are not among `documents`, and keep their versions.
+  /// The collection that the commit renamed with everything below it, if it did. Its documents are
+  /// not among `documents`, and keep their versions.
   public let renamedCollection: RenamedCollection?
 
-  /// The version that the commit gave to what it wrote.
+  /// The version that the commit gave to its documents.
   public var version: Version { Version(rawValue: token.point.sequence.rawValue) }
 }
 
 extension DatabaseChange {
-  /// What a commit said in the log; nil when it changed no document, or only such as nobody can
-  /// read any more because the keys of their collections are gone.
+  /// Reads a commit's records in the log; nil when it changed no document, or only documents that
+  /// are unreadable because the keys of their collections are gone.
   init?(_ commit: LoggedCommit, in database: Database) throws(DatabaseError) {
     guard let content = try Self.content(of: commit, in: database) else { return nil }
     token = ChangeToken(identity: database.engine.identity, point: commit.point)
@@ -89,7 +89,7 @@ extension DatabaseChange {
 }
 
 extension DatabaseChange {
-  /// All that the records of a commit say; nil when there is none.
+  /// The contents of all records of a commit; nil when it has none.
   private static func content(
     of commit: LoggedCommit, in database: Database
   ) throws(DatabaseError) -> ChangeRecord.Content? {
@@ -131,12 +131,12 @@ extension DatabaseChange.Document {
     (try? reference.place.get()).map { HiddenRows.isRecord($0) } ?? false
   }
 
-  /// The storage path that the document is; nil for a document of the app.
+  /// The document's storage path; nil for a document of the app.
   var storagePath: String? { (try? reference.place.get())?.storagePath }
 }
 
 extension DatabaseChange.Object {
-  /// Nil for a document of the app.
+  /// Returns nil for a document of the app.
   init?(_ document: DatabaseChange.Document, in database: Database) {
     guard let path = document.storagePath else { return nil }
     reference = StorageReference(database: database, path: path)

@@ -1,31 +1,32 @@
-// The public writes of one document. Each encodes and compiles its arguments at once, on the
-// caller, so that what is passed need not be Sendable and a mistake throws before anything is read;
-// the rest is WritePath.
+// The public writes of one document. Each one encodes and compiles its arguments at once, on the
+// caller. So arguments need not be Sendable, and a mistake throws before anything is read. The rest
+// is WritePath.
 
 extension DocumentReference {
-  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of
-  /// `data` and leaves all others. Keys are names, dots in them are dots.
+  /// Makes the document `data`, and replaces an existing one. With `merge`, sets the fields of
+  /// `data` and keeps all others. Keys are names; dots in them are literal.
   ///
-  /// Merging goes into maps; arrays and empty maps are replaced as a whole. All as in Firestore,
-  /// which answers nothing. A write that changes nothing makes no version.
+  /// Merging descends into maps and replaces arrays and empty maps as a whole. All of this is as in
+  /// Firestore, whose clients return nothing. A write that changes nothing makes no new version.
   ///
-  /// It returns when the commit is as durable as asked, and every read begun from then on sees it.
+  /// The call returns when the commit is as durable as requested, and every read that begins
+  /// afterwards sees it.
   ///
   /// - Parameters:
-  ///   - data: the fields. nil stands for null; a ``FieldValue`` for what the commit is to do.
-  ///   - merge: whether other fields stay. A ``FieldValue/delete()`` is possible only then.
-  ///   - returning: which states of the document the result shall have.
+  ///   - data: the fields. nil means null; a ``FieldValue`` is an instruction for the commit.
+  ///   - merge: whether other fields stay. A ``FieldValue/delete()`` is allowed only then.
+  ///   - returning: which states of the document the result contains.
   ///   - version: writes only while the document has this version; `.missing` only while there is
   ///     none.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Returns: the version and the moment of the commit, and the states asked for.
-  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted`
-  ///   with the stored and the attempted document when the version differs, `.alreadyExists` naming
-  ///   the holder when a unique index has the values, `.resourceExhausted` when the document has
-  ///   over 16 MiB or the disk is full, `.failedPrecondition` when the database is closed or
-  ///   read-only, or a linked path leads nowhere, `.unavailable` when a write to the device failed,
-  ///   `.cancelled` when the task was cancelled in time. Nothing is written then, except that
-  ///   `.unavailable` may leave in doubt what was under way.
+  /// - Returns: the version and the time of the commit, and the requested states.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value; `.aborted`, with
+  ///   the stored and the attempted document, when the version differs; `.alreadyExists`, naming
+  ///   the holder, when a unique index has the values; `.resourceExhausted` when the document has
+  ///   over 16 MiB or the disk is full; `.failedPrecondition` when the database is closed or
+  ///   read-only, or a linked path does not exist; `.unavailable` when a write to the device
+  ///   failed; `.cancelled` when the task was cancelled in time. After an error nothing is written,
+  ///   except that `.unavailable` may leave the outcome of the write under way unknown.
   /// - Complexity: O(log n) in the documents, and O(size of the document and its index rows).
   @discardableResult
   public func setData(
@@ -39,18 +40,18 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Sets the listed fields to what `data` has there, and leaves all others. A listed map is
-  /// replaced as a whole; what `data` has beyond the list is ignored, but for a delete, which is
-  /// refused. As in Firestore.
+  /// Sets the listed fields to their values in `data`, and keeps all others. A listed map is
+  /// replaced as a whole. Values of `data` outside the list are ignored, except for a delete, which
+  /// is refused. As in Firestore.
   ///
   /// - Parameters:
   ///   - data: the fields, as for `setData(_:merge:returning:ifVersion:durability:)`.
-  ///   - mergeFields: paths to the fields to be set, none of them inside another.
-  ///   - returning: which states of the document the result shall have.
+  ///   - mergeFields: paths to the fields to set, none of them inside another.
+  ///   - returning: which states of the document the result contains.
   ///   - version: writes only while the document has this version.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: as `setData(_:merge:returning:ifVersion:durability:)`, and `.invalidArgument` when a
-  ///   listed field is missing from `data` or lies inside another.
+  ///   listed field is missing from `data` or is inside another.
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], mergeFields: [FieldPath],
@@ -63,16 +64,16 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Makes the document what `content` encodes as, replacing it when there is one; with `merge`,
-  /// sets those fields and leaves all others. Optionals that are nil are left out, unless they are
-  /// ``ExplicitNull``. Firestore's form is not asynchronous and does not throw what the write
-  /// throws.
+  /// Makes the document from the encoded `content`, and replaces an existing one. With `merge`,
+  /// sets those fields and keeps all others. Optionals that are nil are left out, unless they are
+  /// an ``ExplicitNull``. Firestore's equivalent is not asynchronous and does not throw the errors
+  /// of the write.
   ///
   /// - Parameters:
   ///   - content: any `Encodable` that encodes as a map. It is encoded before this suspends, and
   ///     need not be `Sendable`.
   ///   - merge: whether other fields stay.
-  ///   - returning: which states of the document the result shall have.
+  ///   - returning: which states of the document the result contains.
   ///   - version: writes only while the document has this version.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - encoder: how names and dates are stored.
@@ -91,7 +92,7 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Sets the listed fields to what `content` encodes there, and leaves all others.
+  /// Sets the listed fields to their values in the encoded `content`, and keeps all others.
   ///
   /// - Throws: as `setData(_:mergeFields:returning:ifVersion:durability:)`.
   @discardableResult
@@ -106,17 +107,17 @@ extension DocumentReference {
     return try await write(intent, returning, version, durability)
   }
 
-  /// Replaces the fields the keys lead to, and leaves all others. Dots in keys lead into maps;
-  /// names that contain dots stand in backticks. As in Firestore.
+  /// Replaces the fields that the keys lead to, and keeps all others. Dots in keys lead into maps;
+  /// put names that contain dots into backticks. As in Firestore.
   ///
   /// - Parameters:
-  ///   - data: what each place is to be, one or more. nil stands for null; ``FieldValue/delete()``
+  ///   - data: the new value of each place, one or more. nil means null; ``FieldValue/delete()``
   ///     removes the field.
-  ///   - returning: which states of the document the result shall have.
+  ///   - returning: which states of the document the result contains.
   ///   - version: writes only while the document has this version.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.notFound` when there is no document; `.invalidArgument` when `data` is empty, a
-  ///   key is no field path, or one key lies inside another; otherwise as
+  ///   key is not a field path, or one key is inside another; otherwise as
   ///   `setData(_:merge:returning:ifVersion:durability:)`.
   /// - Complexity: as `setData(_:merge:returning:ifVersion:durability:)`: the document is read and
   ///   written as a whole.
@@ -129,7 +130,7 @@ extension DocumentReference {
       data.map { (FieldPath($0.key), $0.value) }, returning, version, durability)
   }
 
-  /// Replaces the fields the paths lead to, and leaves all others.
+  /// Replaces the fields that the paths lead to, and keeps all others.
   ///
   /// - Throws: as the form with texts as keys.
   @discardableResult
@@ -141,12 +142,11 @@ extension DocumentReference {
     try await update(data.map { ($0.key, $0.value) }, returning, version, durability)
   }
 
-  /// Makes the document `data`, where there is none; Firestore has this in its server libraries
-  /// only.
+  /// Makes the document `data` if there is none. Firestore has this in its server libraries only.
   ///
   /// - Parameters:
-  ///   - data: the fields. nil stands for null; a ``FieldValue`` for what the commit is to do.
-  ///   - returning: which states of the document the result shall have.
+  ///   - data: the fields. nil means null; a ``FieldValue`` is an instruction for the commit.
+  ///   - returning: which states of the document the result contains.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.alreadyExists` when there is one; otherwise as
   ///   `setData(_:merge:returning:ifVersion:durability:)`.
@@ -162,7 +162,7 @@ extension DocumentReference {
     return try await write(intent, returning, nil, durability)
   }
 
-  /// Makes the document what `content` encodes as, where there is none.
+  /// Makes the document from the encoded `content` if there is none.
   ///
   /// - Throws: as the form with a dictionary.
   @discardableResult
@@ -176,18 +176,18 @@ extension DocumentReference {
     return try await write(intent, returning, nil, durability)
   }
 
-  /// Removes the document; no error when there is none. As in Firestore, collections below it stay,
-  /// unless `recursive`: then every document below it goes in the same commit, also when there is
-  /// no document here itself. Contents that it held go with it.
+  /// Deletes the document; no error when there is none. As in Firestore, collections below it stay.
+  /// With `recursive`, the same commit deletes every document below it, even when this document
+  /// does not exist. Contents that it held are released.
   ///
   /// - Parameters:
-  ///   - recursive: whether everything below goes, too.
-  ///   - returning: which states of the document the result shall have.
+  ///   - recursive: whether to also delete everything below.
+  ///   - returning: which states of the document the result contains.
   ///   - version: deletes only while the document has this version.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Throws: `.aborted` with the stored document when the version differs, `.resourceExhausted`
-  ///   when so much goes that the commit is over 64 MiB, `.cancelled` when the task was cancelled
-  ///   in time.
+  /// - Throws: `.aborted`, with the stored document, when the version differs; `.resourceExhausted`
+  ///   when so much is deleted that the commit is over 64 MiB; `.cancelled` when the task was
+  ///   cancelled in time.
   /// - Complexity: O(documents below) when `recursive`.
   @discardableResult
   public func delete(
@@ -237,7 +237,7 @@ extension DocumentReference {
     return try await database.write(self, intent, returning: returning, durability: durability)
   }
 
-  /// Names the document in what compiling throws.
+  /// Adds the document's name to errors of compiling.
   private func compile(
     _ body: () throws(DatabaseError) -> WriteIntent
   ) throws(DatabaseError) -> WriteIntent {
@@ -251,7 +251,7 @@ extension DocumentReference {
 }
 
 extension CollectionReference {
-  /// Adds a document with an automatic id, and gives back where it is.
+  /// Adds a document with an automatic id, and returns its reference.
   ///
   /// - Throws: as `DocumentReference.create(_:returning:durability:)`.
   @discardableResult
@@ -263,7 +263,7 @@ extension CollectionReference {
     return reference
   }
 
-  /// Adds a document with an automatic id, and gives back where it is.
+  /// Adds a document with an automatic id, and returns its reference.
   ///
   /// - Throws: as `DocumentReference.create(_:returning:durability:)`.
   @discardableResult
@@ -273,7 +273,7 @@ extension CollectionReference {
     try await addDocument(data, durability: durability)
   }
 
-  /// Adds what `content` encodes as, with an automatic id, and gives back where it is.
+  /// Adds a document from the encoded `content`, with an automatic id, and returns its reference.
   ///
   /// - Throws: as `DocumentReference.create(from:returning:durability:)`.
   @discardableResult
@@ -288,7 +288,7 @@ extension CollectionReference {
 }
 
 extension FieldInput {
-  /// Encodes what an update puts at each path, naming the field in what it throws.
+  /// Encodes an update's values at each path, and names the field in errors.
   static func inputs(
     _ data: [(FieldPath, (any FieldContent)?)]
   ) throws(DatabaseError) -> [(path: FieldPath, input: FieldInput)] {
@@ -305,7 +305,7 @@ extension FieldInput {
 }
 
 extension DatabaseError {
-  /// The same error, inside the field `path` leads to.
+  /// The same error, inside the field that `path` leads to.
   func within(fieldPath path: FieldPath) -> DatabaseError {
     var error = self
     error.field =

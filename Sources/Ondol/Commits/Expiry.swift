@@ -1,18 +1,18 @@
-// Documents that end at a moment one of their fields says. From that moment on no read returns
-// them, whether their row is still there or not: every read compares the field with its own moment.
-// The rows are removed soon after by ordinary deletes, so that indexes shrink and listeners hear of
-// it; and at once by a commit that takes unique values from them.
+// Expiry: documents that end at the time in one of their fields. From that time on no read returns
+// them, whether their row still exists or not, because every read compares the field with its own
+// time. Ordinary deletes remove the rows soon afterwards, so that indexes shrink and listeners are
+// notified. A commit that takes unique values from expired documents removes them at once.
 //
-// Removal is a timer for the earliest moment known: set after a database was opened, when a field
-// is declared, and by writes. When it goes off, what is over is deleted, some hundred documents a
-// commit, and it is set for the next moment. An index of the moments, over all collections of a
-// pattern, leads to it: nobody but removal uses it, and nobody can take it away.
+// A timer for the earliest known time triggers the removal. Opening a database, declaring a field
+// and writes set it. When it fires, expired documents are deleted, a few hundred in a commit, and
+// the timer is set for the next time. The removal finds them by an index of the times, over all
+// collections of a pattern. Nothing else uses this index, and no call can drop it.
 
 internal import Logging
 internal import OndolEngine
 
 extension CollectionEntry {
-  /// Whether a document's time is over.
+  /// Whether a document has expired.
   func isOver(_ contents: DocumentSnapshot.Contents, at now: Int64) -> Bool {
     guard let timeToLive, case .timestamp(let end) = contents.value(at: timeToLive) else {
       return false
@@ -20,7 +20,7 @@ extension CollectionEntry {
     return end.microsecondsSince1970 <= now
   }
 
-  /// The moment a document with these fields ends. A moment not known yet is the commit's.
+  /// The expiry time of a document with these fields. A pending time is the commit's.
   func end(of fields: [String: Value]?, now: Int64) -> Int64? {
     guard let timeToLive, let fields,
       case .timestamp(let end) = lookUp(timeToLive[...], in: fields)
@@ -30,23 +30,24 @@ extension CollectionEntry {
 }
 
 extension CollectionReference {
-  /// Makes `field` say when documents end: one whose field is a timestamp is no more from that
-  /// moment on. No read, query or snapshot begun afterwards returns it; it is removed in the
-  /// background soon after, in an ordinary commit, of which listeners are told. A document whose
-  /// field is missing or something else stays. Collections below a document stay. Unique values are
-  /// free from that moment on.
+  /// Makes `field` hold the expiry of documents: a document whose field is a timestamp ceases to
+  /// exist at that time. No read, query or snapshot that begins afterwards returns it. It is
+  /// removed in the background soon after, in an ordinary commit that listeners receive. A document
+  /// whose field is missing or has another type stays. Collections below a document stay. Its
+  /// unique values are free from that time on.
   ///
-  /// A `DatabaseSnapshot`, a query and a transaction look at one moment: a document that is there
-  /// for one of its reads is there for all.
+  /// A `DatabaseSnapshot`, a query and a transaction each use one time: a document that exists for
+  /// one of its reads exists for all.
   ///
-  /// Firestore's policy is the same, but returns documents for up to a day after their end.
+  /// Firestore's policy is the same, but returns documents for up to a day after their expiry.
   ///
-  /// The rule belongs to this collection and those with the same names below other documents, and
-  /// is kept with the database; `drop()` keeps it. It comes with an index of its own, which serves
-  /// no queries and is not listed.
+  /// The rule applies to this collection and to those with the same names below other documents,
+  /// and is stored with the database; `drop()` keeps it. It comes with an index of its own, which
+  /// serves no queries and is not listed.
   ///
-  /// - Parameter field: a field or a path into maps; nil takes the rule back.
-  /// - Throws: `.invalidArgument` when the field is no path; otherwise as `createIndex(on:)`.
+  /// - Parameter field: a field or a path into maps; nil removes the rule.
+  /// - Throws: `.invalidArgument` when the field is not a valid path; otherwise as
+  ///   `createIndex(on:)`.
   /// - Complexity: as `createIndex(on:)`.
   public func setTimeToLive(field: FieldPath?) async throws(DatabaseError) {
     let pattern = CollectionPattern(try place.get())
@@ -56,7 +57,7 @@ extension CollectionReference {
 }
 
 extension Database {
-  /// Says which field has the moment documents of a pattern end, or that none has.
+  /// Sets the field that holds the expiry of a pattern's documents, or none.
   func setTimeToLive(
     _ field: FieldNames?, of pattern: CollectionPattern
   ) async throws(DatabaseError) {
@@ -70,12 +71,11 @@ extension Database {
   }
 }
 
-/// When documents are next to be removed.
+/// Schedules the next removal of documents.
 final class Reaper: Sendable {
   let next = Guarded<Int64?>(nil)
 
-  /// Notes that there is something to do at `time`; answers whether that is sooner than what was
-  /// known.
+  /// Schedules a removal at `time`; returns whether that is sooner than the scheduled one.
   fileprivate func note(_ time: Int64) -> Bool {
     next.withLock { next in
       if let next, next <= time { return false }
@@ -84,7 +84,7 @@ final class Reaper: Sendable {
     }
   }
 
-  /// Whether what was noted for `time` is still the next, and is to be done now.
+  /// Whether the removal scheduled for `time` is still the next, and must run now.
   fileprivate func takeTurn(at time: Int64) -> Bool {
     next.withLock { next in
       guard next == time else { return false }
@@ -98,11 +98,12 @@ extension Database {
   /// Microseconds until the next attempt after a failure.
   private static let pauseAfterFailure: Int64 = 1_000_000
 
-  /// Has the timer go off at `time` at the latest. Who only reads leaves it to the writer.
+  /// Makes the timer fire at `time` at the latest. A process that only reads leaves it to the
+  /// writer.
   func reap(by time: Int64) {
     if engine.isReadOnly { return }
     guard reaper.note(time) else { return }
-    // Weak, so that a timer for next year does not keep a database that was let go.
+    // Weak, so that a timer for next year does not keep a released database alive.
     engine.startInBackground { [weak self, environment] in
       while environment.now() < time {
         if Task.isCancelled { return }
@@ -125,8 +126,8 @@ extension Database {
     }
   }
 
-  /// Removes all documents whose time is over, and has the timer go off when the next one ends.
-  /// Answers how many there were.
+  /// Removes all expired documents, and sets the timer for the next expiry. Returns how many there
+  /// were.
   @discardableResult
   package func removeEnded() async throws(DatabaseError) -> Int {
     var walk = EndWalk()
@@ -141,7 +142,7 @@ extension Database {
     return count
   }
 
-  /// Finds some documents whose time is over, behind those found before.
+  /// Finds some expired documents, after those found before.
   private func findEnded(behind walk: EndWalk) async throws(DatabaseError) -> EndWalk {
     try await read(try engineSnapshot(), asOf: now()) { (rows) throws(DatabaseError) in
       var walk = walk
@@ -151,8 +152,8 @@ extension Database {
   }
 }
 
-/// A walk over the documents that end, by when they do. What is over is the first part of each
-/// index, so that the walk looks at nothing else but the first row behind it.
+/// A walk over the documents with an expiry, in the order of their expiry. Expired documents are
+/// the first part of each index, so the walk looks at nothing else except the first row after it.
 private struct EndWalk: Sendable {
   /// Documents removed in one commit.
   private static let removedTogether = 200
@@ -161,10 +162,10 @@ private struct EndWalk: Sendable {
   var ended: [DocumentWrite] = []
   /// Whether the next step finds more.
   var hasMore = false
-  /// The moment the next document ends.
+  /// The next expiry.
   var next: Int64?
-  /// The last row of each index that was looked at: what is still there may have a reason to stay,
-  /// such as an upgrade that gives it more time.
+  /// The last row of each index that was looked at. A row that still exists may have a reason to
+  /// stay, such as an upgrade that gives its document more time.
   private var last: [Keyspace: [UInt8]] = [:]
 
   mutating func goOn(in rows: Rows) throws(DatabaseError) {
@@ -204,7 +205,7 @@ private struct EndWalk: Sendable {
   }
 }
 
-/// A row of the index of the moments at which documents end.
+/// A row of the index of expiry times.
 private struct EndEntry {
   var end: Int64
   var path: DocumentPath

@@ -1,11 +1,11 @@
-// What a transaction has read: the keys of documents, whether they were there or not, and the
-// ranges its queries went through. It commits only if nothing in its footprint was changed by
-// others meanwhile, which is what makes it serializable: lost updates, write skew and phantoms all
-// change something that somebody has read.
+// What a transaction has read: the keys of documents, whether they existed or not, and the ranges
+// that its queries walked. It commits only if no other commit has changed anything in its footprint
+// meanwhile. This makes it serializable: lost updates, write skew and phantoms all change something
+// that a transaction has read.
 
 internal import OndolEngine
 
-/// The rows something was derived from.
+/// The rows that something was derived from.
 struct Footprint: Sendable {
   private var keys: Set<[UInt8]> = []
   private var ranges: [KeyRange] = []
@@ -14,8 +14,8 @@ struct Footprint: Sendable {
 
   /// Adds a read of the document at `path`.
   ///
-  /// Where the catalog knows no such collection, the family's row is what would change first. Where
-  /// it does, the collection's own row changes when it is dropped, or read in another way.
+  /// If the catalog knows no such collection, the family's row would change first. If it does,
+  /// dropping the collection, or reading it in another way, changes the collection's own row.
   mutating func add(_ path: DocumentPath, in rows: Rows) throws(DatabaseError) {
     let pattern = CollectionPattern(path.collection)
     roots.insert(ExactText(pattern.root))
@@ -28,9 +28,9 @@ struct Footprint: Sendable {
     keys.insert(DocumentKey.key(entry.keyspace, path))
   }
 
-  /// Adds whatever could change the result of a query: the documents it looks up, or else all of
-  /// each collection's. For a group, that is also every change of the catalog, because a new
-  /// collection may belong to it.
+  /// Adds everything that could change the result of a query: the documents it looks up, or
+  /// otherwise all documents of each collection. For a group, that includes every change of the
+  /// catalog, because a new collection may belong to it.
   mutating func add(_ query: Executor) {
     switch query.shape.source {
     case .collection(let path):
@@ -52,13 +52,13 @@ struct Footprint: Sendable {
     }
   }
 
-  /// Adds all documents below one, in the collections that there are and in those that may come.
+  /// Adds all documents below one, in existing and future collections.
   mutating func add(below path: DocumentPath, _ collections: [DocumentRange]) {
     keys.insert(CatalogKey.family(path.segments[0]))
     for collection in collections { ranges.append(collection.range) }
   }
 
-  /// Adds a row, whether it is there or not.
+  /// Adds a row, whether it exists or not.
   mutating func add(key: [UInt8]) {
     keys.insert(key)
   }
@@ -73,7 +73,7 @@ struct Footprint: Sendable {
     ranges.append(range)
   }
 
-  /// Makes the batch fail when any of it has changed.
+  /// Makes the batch fail when anything in the footprint has changed.
   func guardUnchanged(in batch: inout Batch) {
     for key in keys {
       batch.guardUnchanged(key.bytes)

@@ -1,14 +1,14 @@
-// A transaction whose body is another program: it reads in some calls and commits, or gives up, in
-// a later one. It is the same Transaction that runTransaction hands to a closure, held between
-// calls; only who runs it again differs, because that is the other program's decision.
+// A transaction whose body is another program: it reads in some calls and commits, or rolls back,
+// in a later one. It is the same Transaction that runTransaction passes to a closure, held between
+// calls. The only difference is who runs it again: the other program decides that.
 //
-// Nothing is locked meanwhile. What is held is a snapshot, which keeps the files and versions that
-// it reads, so every held transaction ends: after some idle time, or after its longest life
+// Nothing is locked meanwhile. The transaction holds a snapshot, which keeps the files and versions
+// that it reads. So every held transaction ends, after some idle time or after its longest lifetime
 // (HeldTransactions).
 
 internal import OndolEngine
 
-/// Which held transaction: 16 random bytes, which nobody can guess.
+/// Identifies a held transaction: 16 random bytes, which cannot be guessed.
 package struct TransactionID: Sendable, Hashable {
   package let bytes: [UInt8]
 
@@ -17,7 +17,7 @@ package struct TransactionID: Sendable, Hashable {
   }
 }
 
-/// What others did to a transaction, for the next attempt.
+/// What the next attempt must know of a transaction that lost.
 struct LostTransaction: Sendable {
   /// How many attempts were lost.
   var losses: Int
@@ -28,9 +28,10 @@ struct LostTransaction: Sendable {
 
 /// A transaction between two calls.
 package actor HeldTransaction {
-  /// Attempts before others step aside.
+  /// Attempts before gates hold other writers.
   private static let freeAttempts = 3
-  /// How often one call reads from disk what it lacks; after that it waits for the disk instead.
+  /// How often one call reads missing data from disk and starts again; after that it waits for the
+  /// disk instead.
   private static let mostMisses = 128
 
   package nonisolated let id: TransactionID
@@ -44,7 +45,7 @@ package actor HeldTransaction {
   private var isOver = false
 
   /// - Parameters:
-  ///   - lost: the attempt before.
+  ///   - lost: the previous attempt.
   ///   - gates: closed for this attempt.
   init(
     _ id: TransactionID, at moment: ReadMoment, isReadOnly: Bool, after lost: LostTransaction?,
@@ -59,7 +60,7 @@ package actor HeldTransaction {
     self.gates = gates
   }
 
-  /// Closes gates for an attempt that lost often enough.
+  /// Closes gates for a transaction that lost often enough.
   static func closeGates(
     for lost: LostTransaction?, in database: Database
   ) async throws(DatabaseError) -> ClosedGates {
@@ -68,7 +69,7 @@ package actor HeldTransaction {
     return try await database.closeGates(lost.roots, wait: wait)
   }
 
-  /// Reads with the transaction, which notes what was read.
+  /// Reads with the transaction, which records what was read.
   ///
   /// - Throws: what `body` throws; `.failedPrecondition` after the end.
   package func read<R: Sendable>(
@@ -90,9 +91,9 @@ package actor HeldTransaction {
     try await moment.read(missing)
   }
 
-  /// Commits the writes, guarded by all that was read. The transaction is over then.
+  /// Commits the writes, guarded by everything that was read. The transaction is over then.
   ///
-  /// - Throws: `.aborted` when others changed what was read; otherwise as
+  /// - Throws: `.aborted` when other commits changed what was read; otherwise as
   ///   `Database.commit(_:durability:)`.
   package func commit(_ writes: [ClientWrite]) async throws(DatabaseError) -> ClientCommit {
     guard !isOver else { throw Self.over }
@@ -122,13 +123,13 @@ package actor HeldTransaction {
     }
   }
 
-  /// Gives up. Nothing is written.
+  /// Rolls back. Nothing is written.
   package func rollBack() {
     isOver = true
     release()
   }
 
-  /// What the next attempt has to know of this one.
+  /// What the next attempt must know of this one.
   var lost: LostTransaction {
     LostTransaction(
       losses: losses + 1, roots: transaction.roots, duration: moment.database.now() - start)

@@ -1,5 +1,5 @@
-// Which transactions are held for other programs, and for how long. A program that goes away leaves
-// its transaction behind, so each has two deadlines, and there are only so many.
+// The transactions that are held for other programs, and for how long. A program that disappears
+// abandons its transaction, so each has two deadlines, and their number is limited.
 
 internal import OndolEngine
 
@@ -8,7 +8,7 @@ package final class HeldTransactions: Sendable {
   /// How many there may be, and for how long.
   package struct Limits: Sendable {
     package var most = 1_000
-    /// Microseconds without a call, and in all.
+    /// Microseconds without a call, and in total.
     package var idle: Int64 = 60_000_000
     package var longest: Int64 = 270_000_000
 
@@ -24,7 +24,7 @@ package final class HeldTransactions: Sendable {
 
   private struct State: Sendable {
     var held: [TransactionID: Entry] = [:]
-    /// Attempts that others overtook, for those that follow them.
+    /// Attempts that lost, for the attempts that follow them.
     var lost: [TransactionID: (attempt: LostTransaction, time: Int64)] = [:]
     var isWatched = false
   }
@@ -38,14 +38,14 @@ package final class HeldTransactions: Sendable {
     self.limits = limits
   }
 
-  /// How many are held.
+  /// The number of held transactions.
   package var count: Int { state.withLock { $0.held.count } }
 
   /// Begins a transaction.
   ///
   /// - Parameters:
-  ///   - owner: who may use it.
-  ///   - moment: what it reads; the present when nil.
+  ///   - owner: the only caller that may use it.
+  ///   - moment: what it reads; the current state when nil.
   ///   - isReadOnly: whether it may not write.
   ///   - before: the attempt that this one repeats.
   /// - Throws: `.resourceExhausted` when there are too many; `.failedPrecondition` when the
@@ -91,7 +91,8 @@ package final class HeldTransactions: Sendable {
 
   /// The transaction with this id, for another call.
   ///
-  /// - Throws: `.invalidArgument` when there is none, it has expired, or it is somebody else's.
+  /// - Throws: `.invalidArgument` when there is none, it has expired, or it belongs to another
+  ///   owner.
   package func transaction(
     _ id: TransactionID, of owner: String
   ) throws(DatabaseError) -> HeldTransaction {
@@ -126,7 +127,7 @@ package final class HeldTransactions: Sendable {
     }
   }
 
-  /// Gives a transaction up.
+  /// Rolls a transaction back.
   ///
   /// - Throws: as `transaction(_:of:)`.
   package func rollBack(_ id: TransactionID, of owner: String) async throws(DatabaseError) {
@@ -141,7 +142,7 @@ package final class HeldTransactions: Sendable {
     now - entry.used > limits.idle || now - entry.begun > limits.longest
   }
 
-  /// Ends what is over. Attempts that nobody follows are forgotten after the same time.
+  /// Ends expired transactions. Attempts that are never repeated are forgotten after the same time.
   private func endExpired() async {
     let now = database.now()
     let expired = state.withLock { state in
@@ -153,7 +154,7 @@ package final class HeldTransactions: Sendable {
     for transaction in expired { await transaction.rollBack() }
   }
 
-  /// Ends transactions while there are any, also when no call comes any more.
+  /// Ends transactions while there are any, even when no more calls come.
   private func watch() {
     let (database, pause) = (database, max(1, limits.idle / 4))
     database.engine.startInBackground { [weak self] in

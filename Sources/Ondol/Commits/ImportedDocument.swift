@@ -1,17 +1,17 @@
-// Documents that come in bulk, for the tool's import: compiled by whoever reads them, on any
-// thread, and committed some thousand at a time on the ordinary write path.
+// Documents in bulk, for the tool's import: the reader compiles them, on any thread, and they are
+// committed a few thousand at a time on the ordinary write path.
 
-/// A write of an import, checked as far as it can be before anything is read.
+/// A write of an import, checked as far as possible before anything is read.
 package struct ImportedDocument: Sendable {
-  /// What becomes of a document that is there, and of one that is not.
+  /// What happens to an existing document, and to a missing one.
   package enum Mode: String, Sendable, CaseIterable {
-    /// There must be none.
+    /// It must not exist.
     case insert
-    /// Replaced or made.
+    /// Replaced or created.
     case upsert
-    /// The fields are set, all others stay; made when there is none.
+    /// The fields are set, all others stay; created when it does not exist.
     case merge
-    /// Replaced; there must be one.
+    /// Replaced; it must exist.
     case replace
   }
 
@@ -20,7 +20,7 @@ package struct ImportedDocument: Sendable {
   /// Where the document is.
   package var path: DocumentPath { write.path }
 
-  /// - Throws: `.invalidArgument` naming the field when a name or a value is not possible.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value.
   fileprivate init(
     _ fields: [String: Value], _ row: EncodedRow?, at path: DocumentPath, _ mode: Mode
   ) throws(DatabaseError) {
@@ -41,8 +41,8 @@ package struct ImportedDocument: Sendable {
   }
 }
 
-/// Makes the documents of an import ready, those that it can as the rows they will be, so that
-/// whoever commits them has less to do. For one thread at a time.
+/// Prepares the documents of an import, if possible as their final rows, so that the commit has
+/// less to do. For one thread at a time.
 package struct ImportEncoder {
   private let database: Database
   private var encoders = RowEncoders()
@@ -53,7 +53,7 @@ package struct ImportEncoder {
 
   /// A document with these fields.
   ///
-  /// - Throws: `.invalidArgument` naming the field when a name or a value is not possible.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value.
   package mutating func document(
     _ fields: [String: Value], at path: DocumentPath, _ mode: ImportedDocument.Mode
   ) throws(DatabaseError) -> ImportedDocument {

@@ -1,28 +1,28 @@
-// Changing or removing every document that a query finds. What is small is one transaction. What is
-// large is found once, as of one moment, and written in commits of bounded size, each of which
-// looks again whether its documents still meet the conditions.
+// Updates or deletes every document that a query finds. A small result is one transaction. A large
+// result is found once, as of one moment, and written in commits of bounded size. Each of these
+// checks again whether its documents still meet the conditions.
 
 internal import OndolEngine
 
-/// How far a write by query is.
+/// How far a write by query has come.
 public struct QueryWriteProgress: Sendable, Hashable {
   /// Documents written so far.
   public var written: Int
-  /// Documents passed over, because they did not meet the conditions any more.
+  /// Documents skipped because they no longer met the conditions.
   public var passedOver: Int
 }
 
 extension QuerySource {
-  /// Updates every document the query finds, and says how many those are. Firestore has no such
+  /// Updates every document that the query finds, and returns their number. Firestore has no such
   /// call.
   ///
-  /// Up to 500 documents are one transaction: all of them or none, and nobody sees some without the
-  /// others. More are found as of one moment and updated in commits of 500; each looks again, and
-  /// passes over a document that does not meet the query's conditions any more. When the call ends
-  /// early, by an error, a cancelled task or a crash, the commits before stay, and calling it again
-  /// updates what still meets the conditions. So where an update should not happen twice, as with
-  /// `FieldValue.increment(_:)`, make it end the condition: `["count": .increment(1), "round": 2]`
-  /// where `round` is 1.
+  /// Up to 500 documents are one transaction: all or none of them are updated, and no reader sees
+  /// some without the others. A larger result is found as of one moment and updated in commits of
+  /// 500. Each of these checks again, and skips a document that no longer meets the query's
+  /// conditions. When the call ends early, by an error, a cancelled task or a crash, the previous
+  /// commits stay. Calling it again updates the documents that still meet the conditions. So if an
+  /// update must not happen twice, as with `FieldValue.increment(_:)`, make it end the condition:
+  /// `["count": .increment(1), "round": 2]` where `round` is 1.
   ///
   /// ```swift
   /// try await items.whereField("price", isLessThan: 5).updateDocuments(["cheap": true])
@@ -31,7 +31,7 @@ extension QuerySource {
   /// - Parameters:
   ///   - data: as for `DocumentReference.updateData(_:returning:ifVersion:durability:)`.
   ///   - durability: what each commit survives; the database's own when nil.
-  ///   - progress: is told after each commit how far it is.
+  ///   - progress: called with the progress after each commit.
   /// - Throws: `.invalidArgument` before anything is written when `data` makes no sense, and as
   ///   `getDocuments()` and `Database.runTransaction(attempts:durability:_:)`.
   /// - Complexity: the query's, and for each document that of an update.
@@ -44,13 +44,14 @@ extension QuerySource {
       data.map { (FieldPath($0.key), $0.value) }, durability: durability, progress)
   }
 
-  /// Removes every document the query finds, and says how many those are; collections below them
-  /// stay, unless `recursive`. Otherwise as `updateDocuments(_:durability:progress:)`.
+  /// Deletes every document that the query finds, and returns their number. Collections below them
+  /// stay, unless `recursive`. In all other respects like
+  /// `updateDocuments(_:durability:progress:)`.
   ///
   /// - Parameters:
-  ///   - recursive: whether everything below the documents goes, too.
+  ///   - recursive: whether to also delete everything below the documents.
   ///   - durability: what each commit survives; the database's own when nil.
-  ///   - progress: is told after each commit how far it is.
+  ///   - progress: called with the progress after each commit.
   /// - Throws: as `updateDocuments(_:durability:progress:)`.
   @discardableResult
   public func deleteDocuments(
@@ -72,13 +73,13 @@ extension QuerySource {
   }
 }
 
-/// A write of all that a query finds.
+/// A write of everything that a query finds.
 private struct QueryWriting: Sendable {
   let query: Query
   let durability: Durability?
-  /// What becomes of each document.
+  /// What happens to each document.
   var intent: WriteIntent
-  /// Whether the documents go with everything below them.
+  /// Whether everything below the documents is also deleted.
   var isRecursive = false
 
   /// Documents of one commit.
@@ -88,7 +89,7 @@ private struct QueryWriting: Sendable {
     let shape = try query.shape.get()
     try query.database.refuseWriteInTransaction()
     var state = QueryWriteProgress(written: 0, passedOver: 0)
-    // Ids are enough, and mostly an index has them.
+    // Ids are enough, and usually an index has them.
     var found = query.select([]).documents.makeAsyncIterator()
     var batch: [DocumentReference] = []
     try await fill(&batch, with: Self.batchCount + 1, of: &found)
@@ -120,7 +121,7 @@ private struct QueryWriting: Sendable {
     }
   }
 
-  /// Writes the result as of the commit; nil when it has become too large for one.
+  /// Writes the result as of the commit; nil when it has become too large for one commit.
   private func writeAtOnce() async throws(DatabaseError) -> Int? {
     let ids = query.select([])
     return try await transaction { (transaction) throws(DatabaseError) in
@@ -138,7 +139,7 @@ private struct QueryWriting: Sendable {
     try transaction.add(document, nil) { () throws(DatabaseError) in intent }
   }
 
-  /// Writes those of the documents that still meet the conditions, and says how many those are.
+  /// Writes the documents that still meet the conditions, and returns their number.
   private func write(
     _ batch: [DocumentReference], _ shape: QueryShape
   ) async throws(DatabaseError) -> Int {

@@ -1,17 +1,18 @@
-// Who encodes Codable values straight to rows for a batch: one encoder for each collection, with
-// the names that the newest picture of the catalog has. Asked on the caller, before there is a
-// snapshot; whether the names were right shows in the commit.
+// The encoders that turn a batch's Codable values straight into rows: one for each collection, with
+// the names of the newest catalog. They run on the caller, before there is a snapshot. The commit
+// shows whether the names were right.
 
 /// The encoders of the collections that a batch writes to, as the catalog has them.
 struct RowEncoders {
-  /// Encoders kept. With more collections, all are forgotten and the next ones kept.
+  /// The most encoders that are kept. With more collections, all are dropped and the next ones
+  /// kept.
   private static let limit = 64
 
   /// Nil for a collection that the catalog lacks.
   private var encoders: [CollectionPattern: RowEncoder?] = [:]
   private var last: (collection: CollectionPath, encoder: RowEncoder?)?
 
-  /// What encodes the document; nil when its collection is not known.
+  /// The encoder of the document; nil when its collection is unknown.
   mutating func encoder(for path: DocumentPath, in database: Database) -> RowEncoder? {
     if let last, path.isDirectly(in: last.collection) { return last.encoder }
     let collection = path.collection
@@ -25,8 +26,8 @@ struct RowEncoders {
 }
 
 extension Database {
-  /// What encodes documents of the pattern; nil when the catalog does not know it, or no names of
-  /// fields in it.
+  /// The encoder for documents of the pattern; nil when the catalog does not know the pattern, or
+  /// no names of fields in it.
   fileprivate func rowEncoder(of pattern: CollectionPattern) -> RowEncoder? {
     guard let symbols = catalog.picture(of: pattern.root)?.collections[pattern]?.symbols,
       symbols.count > 0

@@ -1,22 +1,22 @@
-// What a write changes in an index of words: the document's terms are put in one row, and where it
-// was gathered before, that is undone. Part of stage 2 of the write path.
+// The changes of a write in a word index: the document's terms are stored in one fresh row, and its
+// entry in a run is invalidated. Part of stage 2 of the write path.
 
 internal import OndolEngine
 
-/// An index of words, and the pattern it is of.
+/// A word index, and its pattern.
 struct SearchedIndex: Sendable, Hashable {
   var pattern: CollectionPattern
   var keyspace: Keyspace
 }
 
 extension Batch {
-  /// Puts a document's words into the index; answers whether upkeep gets something to do.
+  /// Stores a document's words in the index; returns whether that gives upkeep work.
   ///
   /// - Parameters:
-  ///   - key: the document's.
-  ///   - tokenizer: the index's; asked for when the texts have changed.
-  ///   - isStored: whether there is a row of the document in the snapshot.
-  ///   - generation: the present one, whose end the batch is guarded against.
+  ///   - key: the document's key.
+  ///   - tokenizer: the index's tokenizer; called when the texts have changed.
+  ///   - isStored: whether the snapshot has a row of the document.
+  ///   - generation: the current one; the batch is guarded against its end.
   mutating func changeWords(
     of index: IndexDefinition, from before: [String: Value]?, to after: [String: Value]?,
     at key: [UInt8], isStored: Bool, generation: UInt64, in rows: Rows,
@@ -29,7 +29,7 @@ extension Batch {
     let row = index.freshRow(of: new, try tokenizer())
     let placeKey = keys.place(tail)
     if isStored {
-      // Upkeep gathers documents that nobody writes, and does not change them.
+      // Upkeep gathers documents that are not being written, and does not change them.
       guardUnchanged(placeKey.bytes)
       switch try rows.searchedPlace(of: tail, in: index) {
       case .fresh(let other):

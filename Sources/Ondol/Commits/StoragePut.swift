@@ -1,15 +1,15 @@
-// Bytes on their way to a storage path, in the commit of a batch.
+// Bytes for a storage path, in the commit of a batch.
 
 internal import OndolEngine
 
-/// Bytes that a batch is to put.
+/// Bytes that a batch puts.
 struct StoragePut: Sendable {
   var document: DocumentPath
   var bytes: [UInt8]
   var metadata: StorageMetadata
   var condition: StorageCondition
 
-  /// Writes the bytes, and gives back what the commit is to do with them.
+  /// Writes the bytes, and returns what the commit must do with them.
   func stage(
     in database: Database
   ) async throws(DatabaseError) -> (content: StagedContent, write: DocumentWrite) {

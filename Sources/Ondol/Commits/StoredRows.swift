@@ -1,16 +1,16 @@
-// What is stored of the documents that a batch writes, looked up before the batch is derived. One
-// row that must come from disk ends a derivation, which is begun again on another thread; and of a
-// thousand new documents there is nearly always one whose key a filter takes for one that is there.
-// Here such a row keeps only itself waiting.
+// Looks up the stored documents of a batch's writes before the batch is derived. A row that must
+// come from disk ends a derivation, which then starts again on another thread. Among a thousand new
+// documents there is nearly always one whose key a filter mistakes for an existing one. Here such a
+// row delays only itself.
 
 internal import OndolEngine
 
-/// The rows of the documents of some writes, in the order of these.
+/// The rows of the documents of some writes, in the same order.
 struct StoredRows: Sendable {
-  /// The documents' keys; empty where a collection is new.
+  /// The documents' keys; empty when a collection is new.
   private let keys: [[UInt8]]
   private var rows: [[UInt8]?]
-  /// The places of those that are still to be looked up.
+  /// The places of the rows that must still be looked up.
   private(set) var missing: [Int]
 
   init(of writes: [DocumentWrite], in rows: Rows) throws(DatabaseError) {
@@ -34,11 +34,12 @@ struct StoredRows: Sendable {
     missing = keys.indices.filter { !keys[$0].isEmpty }
   }
 
-  /// The row of the document of the write at a place, nil where there is none; and its key, empty
-  /// where its collection is new.
+  /// The row of a write's document, nil when there is none; and its key, empty when its collection
+  /// is new.
   subscript(place: Int) -> (key: [UInt8], row: [UInt8]?) { (keys[place], rows[place]) }
 
-  /// Looks up what is missing. Where `rows` may not block, what must come from disk stays missing.
+  /// Looks up the missing rows. If `rows` may not block, rows that must come from disk stay
+  /// missing.
   mutating func lookUp(in rows: Rows) throws(DatabaseError) {
     if rows.mayBlock { return try lookUpAll(in: rows) }
     var left: [Int] = []
@@ -71,8 +72,7 @@ struct StoredRows: Sendable {
 }
 
 extension Database {
-  /// The rows of the documents that the writes are of; nil for a single write, which has nothing
-  /// to gain.
+  /// The rows of the writes' documents; nil for a single write, which would gain nothing.
   func storedRows(
     of writes: [DocumentWrite], in snapshot: Snapshot
   ) async throws(DatabaseError) -> StoredRows? {

@@ -1,10 +1,10 @@
 // Searches within a transaction: as of its snapshot, with its own writes, and guarded, so that a
-// commit that changes what was found makes the body run again.
+// commit that changes the results makes the body run again.
 
 internal import OndolEngine
 
 extension Transaction {
-  /// The documents that a search finds, among them those the transaction has written. Any other
+  /// The documents that a search finds, including those the transaction has written. Any other
   /// write to the collection before the commit makes the transaction run again.
   ///
   /// - Throws: as `SearchQuery.getMatches()`; `.failedPrecondition` when the transaction is over.
@@ -12,7 +12,7 @@ extension Transaction {
   ///   far.
   public func getMatches(_ search: SearchQuery) throws(DatabaseError) -> [SearchMatch] {
     do throws(DatabaseError) {
-      // The query's own documents are what a search depends on.
+      // A search depends on the query's own documents.
       let rows = try noteRead(of: search.query)
       return try search.matches(in: rows)
     } catch {

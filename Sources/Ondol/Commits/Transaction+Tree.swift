@@ -1,11 +1,12 @@
-// The tree within a transaction: its reads are noted in the footprint as ranges, its writes become
-// rows of the same batch as those of documents.
+// The tree within a transaction: its reads are recorded in the footprint as ranges, its writes
+// become rows of the same batch as those of documents.
 
 internal import OndolEngine
 
 extension Transaction {
-  /// What is at a place of the tree, or the children that a query selects, as the transaction has
-  /// left it. A change there by others before the commit makes the transaction run again.
+  /// The state of a place of the tree, or the children that a query selects, including the
+  /// transaction's own writes. If another commit changes it before this one, the transaction runs
+  /// again.
   ///
   /// - Parameter source: a place in the tree, or a query of its children.
   /// - Throws: as `TreeQuerySource.getData()`; `.failedPrecondition` when the transaction is over.
@@ -26,10 +27,10 @@ extension Transaction {
     }
   }
 
-  /// Replaces what is at a place of the tree.
+  /// Replaces the node at a place of the tree.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be: null, a boolean, a number, a text, a map or an array.
+  ///   - value: the node's new value: null, a boolean, a number, a text, a map or an array.
   ///   - reference: the place.
   ///   - priority: a number or a text; nil for none.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
@@ -41,10 +42,10 @@ extension Transaction {
     try apply([TreeCompiler.set(reference, value, priority)], reference)
   }
 
-  /// Replaces what is at a place of the tree by a map whose values are of several types.
+  /// Replaces the node at a place of the tree by a map whose values are of several types.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be.
+  ///   - value: the node's new value.
   ///   - reference: the place.
   ///   - priority: a number or a text; nil for none.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
@@ -55,13 +56,13 @@ extension Transaction {
     try apply([TreeCompiler.set(reference, value, priority)], reference)
   }
 
-  /// Replaces what is at a place of the tree by what `content` encodes as.
+  /// Replaces the node at a place of the tree by the encoded `content`.
   ///
   /// - Parameters:
-  ///   - content: what the node is to be.
+  ///   - content: the node's new value.
   ///   - reference: the place.
   ///   - priority: a number or a text; nil for none.
-  ///   - encoder: how it is encoded; dates become milliseconds since 1970 without one.
+  ///   - encoder: how it is encoded; without one, dates become milliseconds since 1970.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
   public func setValue<Content: Encodable>(
     from content: Content, at reference: TreeReference,
@@ -70,10 +71,10 @@ extension Transaction {
     try apply([TreeCompiler.set(reference, from: content, priority, encoder)], reference)
   }
 
-  /// Replaces what is at several places below a node of the tree.
+  /// Replaces several places below a node of the tree.
   ///
   /// - Parameters:
-  ///   - values: what is to be at which path below the node; nil removes.
+  ///   - values: the new values by path below the node; nil removes.
   ///   - reference: the node.
   /// - Throws: as `TreeReference.updateChildValues(_:durability:)`.
   public func updateChildValues(
@@ -94,7 +95,7 @@ extension Transaction {
     try apply([TreeCompiler.prioritize(reference, priority)], reference)
   }
 
-  /// Removes a node of the tree and everything below it; no error when there is nothing.
+  /// Removes a node of the tree and everything below it; no error when it does not exist.
   ///
   /// - Parameter reference: the node.
   /// - Throws: as `TreeReference.setValue(_:andPriority:durability:)`.
@@ -111,28 +112,28 @@ extension Transaction {
   }
 }
 
-/// What came of a transaction at one place of the tree.
+/// The result of a transaction at one place of the tree.
 public struct TreeTransactionResult: Sendable, Hashable {
-  /// Whether it was committed, and not given up by its body.
+  /// Whether it was committed, and not ended by its body.
   public let committed: Bool
-  /// What is at the place afterwards.
+  /// The state of the place afterwards.
   public let snapshot: TreeSnapshot
 }
 
 extension TreeReference {
-  /// Makes what is here from what is here: `body` gets the value (null when there is nothing) and
-  /// gives the one that replaces it, or nil to leave everything as it is. When another commit
-  /// changes the place meanwhile, `body` runs again.
+  /// Computes the new value of the node from the current one: `body` receives the current value
+  /// (null when there is no node) and returns its replacement, or nil to keep everything. When
+  /// another commit changes the place meanwhile, `body` runs again.
   ///
   ///     try await counter.runTransaction { value in .integer((value.integer ?? 0) + 1) }
   ///
-  /// The node keeps its priority; priorities below it are gone when it is replaced. For several
-  /// places, or documents beside them, see `Database.runTransaction`.
+  /// The node keeps its priority. Replacing it removes the priorities below it. For several places,
+  /// or documents beside them, see `Database.runTransaction`.
   ///
   /// - Parameters:
   ///   - attempts: how often `body` may run, at least once; 25 as in the Realtime Database.
   ///   - durability: what the commit survives; the database's own when nil.
-  ///   - body: gives the new value for the one that is here, or nil.
+  ///   - body: returns the new value for the current one, or nil.
   /// - Throws: what `body` throws; `.aborted` when other commits came first `attempts` times;
   ///   otherwise as `setValue`.
   /// - Complexity: reading and replacing the node, for each attempt.
@@ -153,9 +154,9 @@ extension TreeReference {
 }
 
 extension DatabaseSnapshot {
-  /// What is at a place of the tree, or the children that a query selects.
+  /// The state of a place of the tree, or the children that a query selects.
   ///
-  /// Blocks the thread while blocks are read from disk.
+  /// Blocks the thread while it reads blocks from disk.
   ///
   /// - Parameter source: a place in the tree, or a query of its children.
   /// - Throws: as `TreeQuerySource.getData()`.

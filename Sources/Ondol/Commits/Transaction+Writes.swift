@@ -1,12 +1,12 @@
-// A transaction's writes: the same as a batch's, but applied at once, so that what a write needs of
-// the document is known, and thrown, when it is called.
+// A transaction's writes: the same as a batch's, but applied at once. So a call whose write does
+// not fit the document throws immediately.
 
 extension Transaction {
-  /// Makes the document `data`, replacing it when there is one; with `merge`, sets the fields of
-  /// `data` and leaves all others.
+  /// Makes the document `data`, and replaces an existing one. With `merge`, sets the fields of
+  /// `data` and keeps all others.
   ///
-  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible, `.aborted`
-  ///   when the document has another version than `ifVersion`.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value; `.aborted` when
+  ///   the document has another version than `ifVersion`.
   public func setData(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
     merge: Bool = false, ifVersion version: Version? = nil
@@ -17,7 +17,7 @@ extension Transaction {
     }
   }
 
-  /// Sets the listed fields to what `data` has there, and leaves all others.
+  /// Sets the listed fields to their values in `data`, and keeps all others.
   ///
   /// - Throws: as `DocumentReference.setData(_:mergeFields:returning:ifVersion:durability:)`.
   public func setData(
@@ -29,7 +29,7 @@ extension Transaction {
     }
   }
 
-  /// Makes the document what `content` encodes as; with `merge`, sets those fields and leaves all
+  /// Makes the document from the encoded `content`. With `merge`, sets those fields and keeps all
   /// others.
   ///
   /// - Throws: as the form with a dictionary.
@@ -44,7 +44,7 @@ extension Transaction {
     }
   }
 
-  /// Sets the listed fields to what `content` encodes there, and leaves all others.
+  /// Sets the listed fields to their values in the encoded `content`, and keeps all others.
   ///
   /// - Throws: as the form with a dictionary.
   public func setData<Content: Encodable>(
@@ -56,7 +56,7 @@ extension Transaction {
     }
   }
 
-  /// Replaces the fields the keys lead to, and leaves all others.
+  /// Replaces the fields that the keys lead to, and keeps all others.
   ///
   /// - Throws: `.notFound` when there is no document; otherwise as
   ///   `DocumentReference.updateData(_:returning:ifVersion:durability:)`.
@@ -67,7 +67,7 @@ extension Transaction {
     try update(document, data.map { (FieldPath($0.key), $0.value) }, version)
   }
 
-  /// Replaces the fields the paths lead to, and leaves all others.
+  /// Replaces the fields that the paths lead to, and keeps all others.
   ///
   /// - Throws: as the form with texts as keys.
   @_disfavoredOverload
@@ -87,7 +87,7 @@ extension Transaction {
     }
   }
 
-  /// Makes the document, where there is none.
+  /// Makes the document if there is none.
   ///
   /// - Throws: `.alreadyExists` when there is one; otherwise as
   ///   `setData(_:forDocument:merge:ifVersion:)`.
@@ -99,7 +99,7 @@ extension Transaction {
     }
   }
 
-  /// Makes the document what `content` encodes as, where there is none.
+  /// Makes the document from the encoded `content` if there is none.
   ///
   /// - Throws: as the form with a dictionary.
   public func create<Content: Encodable>(
@@ -111,7 +111,7 @@ extension Transaction {
     }
   }
 
-  /// Removes the document; no error when there is none. Collections below it stay, unless
+  /// Deletes the document; no error when there is none. Collections below it stay, unless
   /// `recursive`.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.aborted` when the document has another

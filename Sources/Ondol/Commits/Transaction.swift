@@ -1,42 +1,41 @@
-// Reads and writes that happen as if nobody else were there. The writes are kept here, applied to
-// what the transaction's snapshot has, and become one batch at the end; reads note what they looked
-// at, and the commit is refused when any of that has changed. TransactionRun tries again then.
+// Reads and writes in isolation. The writes are kept here, applied to the transaction's snapshot,
+// and become one batch at the end. Reads record what they looked at, and the commit is refused when
+// any of that has changed. TransactionRun then tries again.
 //
-// What a read needs from disk is not waited for on the body's actor: the read throws, says what to
-// read, and the body runs again once that is in memory.
+// A read that needs data from disk does not wait on the body's actor: it throws and records what to
+// load, and the body runs again once that is in memory.
 //
-// A document that was written is read back from the writes. A query after a write runs on the same
-// rows with the writes' rows laid above them, indexes and all, so that it needs no rules of its
-// own.
+// A written document is read back from the writes. A query after a write runs on the same rows with
+// the writes' rows on top, indexes included, so it needs no rules of its own.
 
 internal import OndolEngine
 
 /// What the body of `Database.runTransaction` reads and writes with.
 ///
-/// All reads see one moment, with the transaction's own writes on top of it; reads and writes may
-/// come in any order, and queries are possible, none of which Firestore's clients allow. Nothing is
-/// visible to others before the whole transaction is committed. The calls do not suspend, and do
-/// not wait for a disk: one that would have to throws `.unavailable`, and the body runs again once
-/// what it asked for is in memory, whatever it made of the error.
+/// All reads see one moment, with the transaction's own writes on top. Reads and writes may come in
+/// any order, and queries are possible. Firestore's clients allow none of this. Nothing is visible
+/// to others before the whole transaction is committed. The calls do not suspend, and do not wait
+/// for a disk. A call that would have to wait throws `.unavailable`, and the body runs again once
+/// the data is in memory, however it handles the error.
 ///
-/// It is valid within the body that it was handed to, and not `Sendable`: any later call throws
-/// `.failedPrecondition`.
+/// A transaction is valid only within the body that receives it, and is not `Sendable`: any later
+/// call throws `.failedPrecondition`.
 public final class Transaction {
   let database: Database
   private var base: Rows
   private var preparation: WritePreparation
   private var tree: TreePreparation
   private(set) var footprint = Footprint()
-  /// The base with all writes so far above it, once a query has asked for it.
+  /// The base with all writes so far on top, once a query has needed it.
   private var overlay: Rows?
   private var isOver = false
-  /// Reads from disk what a call lacked; nil as long as none did.
+  /// Loads from disk what a call lacked; nil while no call lacked anything.
   private(set) var missing: Warming?
 
-  /// Reads what has to be in memory.
+  /// Loads what must be in memory.
   typealias Warming = @Sendable (Rows) throws(DatabaseError) -> Void
 
-  /// Reads `rows`, blocking when they may.
+  /// Reads `rows`; blocks if they may.
   init(_ database: Database, _ rows: Rows) {
     self.database = database
     base = rows.atOneMoment
@@ -49,8 +48,8 @@ public final class Transaction {
   /// The document as of the transaction's moment, or as the transaction has written it; a snapshot
   /// that does not `exist` when there is none.
   ///
-  /// A document that was written keeps the version it had before; a server timestamp reads as the
-  /// present moment, and becomes the commit's.
+  /// A written document keeps its previous version. A server timestamp reads as the current time,
+  /// and becomes the commit's.
   ///
   /// - Throws: as `DocumentReference.getDocument()`; `.failedPrecondition` when the transaction is
   ///   over.
@@ -80,9 +79,10 @@ public final class Transaction {
     try getDocument(reference).data(as: type, decoder: decoder)
   }
 
-  /// The documents the query finds, among them those the transaction has written. Documents that
-  /// come to match, or cease to, before the commit make the transaction run again; and so does any
-  /// other write to the collection, unless the query names documents by their ids.
+  /// The documents that the query finds, including those the transaction has written. If other
+  /// commits make documents match or cease to match before this one commits, the transaction runs
+  /// again. Any other write to the collection has the same effect, unless the query names documents
+  /// by their ids.
   ///
   /// - Throws: as `QuerySource.getDocuments()`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: as `QuerySource.getDocuments()`; after a write, also O(n log n) in the writes so
@@ -103,8 +103,8 @@ public final class Transaction {
     }
   }
 
-  /// The documents the query finds, completed with those they refer to. What was referred to, or is
-  /// missing, counts as read, too.
+  /// The documents that the query finds, completed with those they refer to. Referenced documents,
+  /// existing or missing, also count as read.
   ///
   /// - Throws: as `LookupQuery.getDocuments()`; `.failedPrecondition` when the transaction is over.
   /// - Complexity: as `LookupQuery.getDocuments()`; after a write, also O(n log n) in the writes so
@@ -124,8 +124,8 @@ public final class Transaction {
     }
   }
 
-  /// Numbers about a result, the transaction's own writes among it. What comes to change them
-  /// before the commit makes the transaction run again, as with `getDocuments(_:)`.
+  /// Numbers about a result, including the transaction's own writes. If another commit changes them
+  /// before this one commits, the transaction runs again, as with `getDocuments(_:)`.
   ///
   /// - Throws: as `AggregateQuery.getAggregation()`; `.failedPrecondition` when the transaction is
   ///   over.
@@ -162,7 +162,7 @@ public final class Transaction {
     }
   }
 
-  /// What answers the query after the writes so far; what it reads is noted.
+  /// An executor of the query on top of the writes so far; records what it reads.
   private func executor(of query: Query) throws(DatabaseError) -> Executor {
     try check(query.database, "")
     let executor = try Executor(try query.shape.get(), in: database, try currentRows())
@@ -170,12 +170,12 @@ public final class Transaction {
     return executor
   }
 
-  /// The rows that a query is asked of after the writes so far; what it may read is noted.
+  /// The rows for a query on top of the writes so far; records what it may read.
   func noteRead(of query: Query) throws(DatabaseError) -> Rows {
     try executor(of: query).rows
   }
 
-  /// The documents it finds; those that were written with the stamps they had before.
+  /// The documents it finds; written ones have their previous stamps.
   private func documents(
     of executor: inout Executor
   ) throws(DatabaseError) -> [DocumentSnapshot] {
@@ -203,7 +203,7 @@ public final class Transaction {
     }
   }
 
-  /// What is read after the writes so far.
+  /// The rows to read after the writes so far.
   func currentRows() throws(DatabaseError) -> Rows {
     if preparation.isEmpty, tree.isEmpty { return base }
     if let overlay { return overlay }
@@ -256,7 +256,7 @@ public final class Transaction {
     }
   }
 
-  /// Notes a read of a node of the tree with all below it.
+  /// Records a read of a node of the tree with everything below it.
   func noteTreeRead(of path: TreePath) {
     footprint.add(path.range)
     footprint.add(root: Database.treeGate)
@@ -275,7 +275,7 @@ public final class Transaction {
     }
   }
 
-  /// Adds a write that is compiled already, of contents that the commit makes stored.
+  /// Adds a compiled write, with contents that the commit makes stored.
   func add(
     _ write: DocumentWrite, bringing contents: [StagedContent] = []
   ) throws(DatabaseError) {
@@ -283,14 +283,14 @@ public final class Transaction {
     try apply(write)
   }
 
-  /// Has the commit make contents stored that documents of it refer to.
+  /// Makes the commit store contents that its documents refer to.
   func bring(_ contents: [StagedContent]) throws(DatabaseError) {
     try check(database, "")
     preparation.bring(contents)
     overlay = nil
   }
 
-  /// Adds a client's write, compiled already; answers what its transforms came to.
+  /// Adds a client's compiled write; returns the results of its transforms.
   func add(
     _ write: ClientWrite, _ compiled: DocumentWrite
   ) throws(DatabaseError) -> [Value] {
@@ -299,19 +299,19 @@ public final class Transaction {
     return write.transformed(by: preparation)
   }
 
-  /// The root collections that it has to do with so far.
+  /// The root collections that it concerns so far.
   var roots: Set<ExactText> { footprint.roots.union(preparation.roots) }
 
-  /// What a call lacked, once; the calls after it are answered again.
+  /// What a call lacked, once; calls after it are answered again.
   func takeMissing() -> Warming? {
     defer { missing = nil }
     return missing
   }
 
-  /// Has the calls from now on wait for a disk.
+  /// Makes further calls wait for the disk.
   func waitForDisk() { base = base.blocking }
 
-  /// Notes what to read when `error` says that it is not in memory.
+  /// Records what to load when `error` says that it is not in memory.
   func noting(_ error: DatabaseError, _ warming: @escaping Warming) -> DatabaseError {
     if error.isCold, missing == nil { missing = warming }
     return error
@@ -319,8 +319,8 @@ public final class Transaction {
 
   // MARK: - The end
 
-  /// What it comes to, to be committed: the batch of everything written, guarded by everything
-  /// read. It may be made of the same rows elsewhere.
+  /// What to commit: the batch of everything written, guarded by everything read. It may be made
+  /// from the same rows on another thread.
   func finish() -> @Sendable (Rows) throws(DatabaseError) -> TransactionOutcome {
     isOver = true
     let roots = roots
@@ -336,7 +336,7 @@ public final class Transaction {
     isOver = true
   }
 
-  /// Lets go of what was put, since nothing is committed.
+  /// Releases what was put, because nothing is committed.
   func abandon(after error: any Error) {
     let failure = error as? DatabaseError ?? DatabaseError(.aborted, "\(error)")
     for content in preparation.staged { content.finish(after: failure) }

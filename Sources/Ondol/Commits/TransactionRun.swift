@@ -1,14 +1,14 @@
-// Runs the body of a transaction until it commits. An attempt lets the body read from a snapshot,
-// and write; what was written is committed if nothing that was read has changed. If something has,
-// the attempt never happened, and the committer asks for another. An attempt that lacks what is on
-// disk never happened, either: that is read, and the body runs again on the same snapshot.
+// Runs the body of a transaction until it commits. In an attempt, the body reads from a snapshot
+// and writes. The writes are committed if nothing that was read has changed. If something has, the
+// attempt is discarded, and the committer asks for another. An attempt that needs data from disk is
+// also discarded: the data is loaded, and the body runs again on the same snapshot.
 
 internal import OndolEngine
 
-/// What one attempt of a transaction came to.
+/// The result of one attempt of a transaction.
 struct TransactionOutcome: Sendable {
   var prepared: PreparedCommit
-  /// The root collections it has to do with.
+  /// The root collections it concerns.
   var roots: Set<ExactText>
 }
 
@@ -18,25 +18,25 @@ extension Database {
   /// other.
   ///
   /// When another commit changes something that was read, be it a document, its absence or the
-  /// result of a query, `body` runs again; so it must not do anything that cannot be repeated. It
-  /// runs again, too, when what it reads must come from disk, so that its actor never waits for
+  /// result of a query, `body` runs again. So it must not do anything that cannot be repeated. It
+  /// also runs again when data it reads must come from disk, so that its actor never waits for
   /// that; the call that would have waited throws. Any other error that `body` throws ends the
-  /// transaction, nothing is written, and the error is thrown on.
-  /// A transaction that has written nothing commits nothing.
+  /// transaction: nothing is written, and the error is rethrown. A transaction that has written
+  /// nothing commits nothing.
   ///
-  /// As Firestore's, but it needs no network, and after three attempts writers to the same root
-  /// collections stand aside for twice as long as an attempt takes, at least 0.1 and at most 5
-  /// seconds; so one whose body ends within 5 seconds is not overtaken for ever.
+  /// This is like Firestore's, but it needs no network. After three attempts, gates hold writers to
+  /// the same root collections for twice as long as an attempt takes, at least 0.1 and at most 5
+  /// seconds. So a transaction whose body ends within 5 seconds does not lose for ever.
   ///
   /// In `body`, reads and writes of the same database without the transaction throw
-  /// `.failedPrecondition`, and so does another `runTransaction`: they would not be part of it.
-  /// What is meant to be on its own belongs behind the transaction, or into a `Task.detached`;
-  /// `database.snapshot()` reads what need not be the newest. Bytes can be put and read, results
-  /// listened to, and contents derived.
+  /// `.failedPrecondition`, and so does another `runTransaction`: they would not be part of it. Put
+  /// independent work after the transaction, or into a `Task.detached`. `database.snapshot()` reads
+  /// data that need not be the newest. Putting and reading bytes, listening to results and deriving
+  /// contents are allowed.
   ///
   /// - Parameters:
-  ///   - attempts: how often `body` may run, at least once; Firestore's five are 100 here. It gives
-  ///     up earlier when others have stood aside for 30 seconds in all.
+  ///   - attempts: how often `body` may run, at least once; 100 here, where Firestore has 5. The
+  ///     transaction fails earlier when gates have held others for 30 seconds in total.
   ///   - durability: what the commit survives; the database's own when nil.
   ///   - body: reads and writes with the transaction it is given. It runs on the caller's actor,
   ///     may suspend, and may use local variables.
@@ -46,7 +46,7 @@ extension Database {
   ///   commit is over 64 MiB; otherwise as a write of one document.
   /// - Complexity: what `body` reads and writes, for each attempt, and once more for each of its
   ///   reads that had to come from disk. After 128 of these in one attempt the cache is too small
-  ///   for what `body` reads, and the last run does wait on its actor.
+  ///   for what `body` reads, and the last run waits on its actor.
   @discardableResult
   public func runTransaction<Result>(
     attempts: Int = 100, durability: Durability? = nil,
@@ -56,7 +56,7 @@ extension Database {
     return try await run(attempts: attempts, durability: durability, body).result
   }
 
-  /// As `runTransaction`, and what the commit did.
+  /// Like `runTransaction`, and also returns what the commit did.
   package func run<Result>(
     attempts: Int, durability: Durability?, _ body: (Transaction) async throws -> Result
   ) async throws -> (result: Result, commit: CompletedCommit) {
@@ -82,17 +82,17 @@ extension Database {
           if let missing = transaction.missing { try await read(snapshot, asOf: moment, missing) }
           misses += 1
         } catch {
-          // The body is told of it by its own read.
+          // The body gets the error from its own read.
           misses = Self.mostMisses
         }
       }
     }
   }
 
-  /// How often an attempt runs again because something must be read from disk.
+  /// How often an attempt runs again because data must be read from disk.
   private static var mostMisses: Int { 128 }
 
-  /// Derives from snapshots until one attempt can be committed, or throws.
+  /// Derives from snapshots until an attempt can be committed, or throws.
   ///
   /// - Parameter holdsGates: whether the caller has closed gates for it.
   func derive<R>(

@@ -3,10 +3,10 @@
 internal import OndolEngine
 
 extension Database {
-  /// What the gate of the tree is called. No collection has such a name.
+  /// The name of the tree's gate. No collection can have it.
   static let treeGate = ExactText("/tree")
 
-  /// Commits changes that happen at once.
+  /// Commits simultaneous changes.
   @concurrent
   func commit(
     tree changes: [TreeChange], durability: Durability?
@@ -20,9 +20,9 @@ extension Database {
     }
   }
 
-  /// Commits the rows of the tree that `prepare` derives from a snapshot, with all that it guards.
+  /// Commits the rows of the tree that `prepare` derives from a snapshot, with all their guards.
   ///
-  /// - Parameter place: whose other writers it queues with, where there is one place.
+  /// - Parameter place: the place with whose other writers it queues, when there is only one.
   @concurrent
   func commitTree(
     _ durability: Durability?, at place: TreePath? = nil,
@@ -46,7 +46,7 @@ extension Database {
 }
 
 extension TreePreparation {
-  /// Makes a batch that of these writes.
+  /// Adds these writes to a batch.
   func add(to batch: inout Batch) {
     let changes = finish(into: &batch)
     var footprint = Footprint()

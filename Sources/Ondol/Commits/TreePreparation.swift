@@ -1,10 +1,10 @@
-// Stage 2 of the write path for the tree: from writes and what a snapshot has to the rows of a
-// batch. Nothing is read that a write does not depend on, and all that is read is guarded: the rows
-// above the place, which may be leaves, and the rows of the place itself and all below. So a leaf's
-// change looks at the rows on its way and at its own, however many children its parent has.
+// Stage 2 of the write path for the tree: derives the rows of a batch from writes and a snapshot.
+// It reads only what a write depends on, and guards everything it reads: the rows above the place,
+// which may be leaves, and the rows of the place itself and below. So changing a leaf looks at the
+// rows above it and at its own, however many children its parent has.
 //
-// The rules: a write replaces what is at its place. A leaf above becomes a node with children and
-// keeps its priority. A node without children is none: what says something about it goes with its
+// The rules: a write replaces everything at its place. A leaf above becomes a node with children
+// and keeps its priority. A node without children does not exist: its own row is removed with its
 // last child.
 
 internal import OndolEngine
@@ -12,9 +12,9 @@ internal import OndolEngine
 /// A change of one place.
 struct TreeChange: Sendable {
   enum Content: Sendable {
-    /// What is there and below is replaced.
+    /// Replaces the node and everything below.
     case replace(TreeContent)
-    /// Only the priority changes, where there is a node.
+    /// Changes only the priority, if the node exists.
     case prioritize(Value?)
   }
 
@@ -40,10 +40,10 @@ struct TreePreparation {
 
   // MARK: - Applying
 
-  /// Applies changes that happen at once, behind those before. None of their places may be in
+  /// Applies simultaneous changes after the previous ones. None of their places may be inside
   /// another.
   mutating func apply(_ changes: [TreeChange]) throws(DatabaseError) {
-    // That there are no other indexes is guarded.
+    // Guards that there are no other indexes.
     if isEmpty { guardedRanges.append(TreeIndexDefinition.range) }
     isEmpty = false
     try indexes.expect(places: changes.count)
@@ -58,7 +58,7 @@ struct TreePreparation {
         try prioritize(change.path, priority)
       }
     }
-    // Only now, because another change may have given an ancestor a child again.
+    // Last, because another change may have given an ancestor a child again.
     for change in changes {
       if case .replace(let content) = change.content, content.isEmpty {
         try removeEmptyAncestors(of: change.path)
@@ -121,8 +121,8 @@ struct TreePreparation {
 
   // MARK: - Around the place
 
-  /// Makes the nodes above the place such that they can have children; false when there is a leaf
-  /// and nothing is to be put below it.
+  /// Makes the nodes above the place able to have children; false when there is a leaf and nothing
+  /// will be below it.
   private mutating func openAncestors(
     of path: TreePath, forRemoval: Bool
   ) throws(DatabaseError) -> Bool {
@@ -138,7 +138,7 @@ struct TreePreparation {
     return true
   }
 
-  /// Removes what is said about the nodes above the place that have no children any more.
+  /// Removes the rows of the nodes above the place that no longer have children.
   private mutating func removeEmptyAncestors(of path: TreePath) throws(DatabaseError) {
     var place = path.parent
     while let node = place {
@@ -153,7 +153,7 @@ struct TreePreparation {
     }
   }
 
-  /// Whether a node has a child, which is guarded either way.
+  /// Whether a node has a child; guards the answer in either case.
   private mutating func hasChild(of key: [UInt8]) throws(DatabaseError) -> Bool {
     let range = KeyRange(
       lower: key + TreeKey.firstChild, upper: key + [KeyCoding.afterAll])
@@ -165,7 +165,7 @@ struct TreePreparation {
     return false
   }
 
-  /// Has the node stand among its siblings by a new priority.
+  /// Gives the node its place among its siblings by a new priority.
   private mutating func order(
     _ path: TreePath, from old: Value?, to new: Value?
   ) throws(DatabaseError) {
@@ -192,7 +192,7 @@ struct TreePreparation {
     pending.set(entry.key, nil, stamp: nil, before: entry.row)
   }
 
-  /// The rows of the content, with those that order its nodes, by key.
+  /// The rows of the content, including those that order its nodes, by key.
   private mutating func newRows(
     at path: TreePath, _ content: TreeContent, over existing: [StoredRow],
     _ indexes: [TreeIndexDefinition]
@@ -224,13 +224,13 @@ struct TreePreparation {
     return new
   }
 
-  /// A row as it is after the writes so far.
+  /// A row as the writes so far leave it.
   private func current(_ key: [UInt8]) throws(DatabaseError) -> [UInt8]? {
     if let pending = pending[key] { return pending.row }
     return try rows.row(key)
   }
 
-  /// The rows in a range as they are after the writes so far.
+  /// The rows in a range as the writes so far leave them.
   private func existingRows(in range: KeyRange) throws(DatabaseError) -> [StoredRow] {
     let written = pending.rows(in: range)
     var found: [StoredRow] = []
@@ -241,7 +241,7 @@ struct TreePreparation {
         if let row = written[next].pending.row { found.append((written[next].key, row)) }
         next += 1
       }
-      // Left to the written row, which comes when the next key is met.
+      // Left to the written row, which comes with the next key.
       if next < written.endIndex, written[next].key == stored { return true }
       found.append((stored, value.array))
       return true
@@ -252,8 +252,8 @@ struct TreePreparation {
     return found
   }
 
-  /// The first key of a node in a range as it is after the writes so far. Rows that order children
-  /// are leapt over: they may be yet to be settled.
+  /// The first key of a node in a range as the writes so far leave it. Skips rows that order
+  /// children, because they may not be final yet.
   private func firstKey(in range: KeyRange) throws(DatabaseError) -> [UInt8]? {
     let written = pending.rows(in: range)
     let first = written.first { $0.pending.row != nil && TreeKey.isNode($0.key.bytes) }?.key
@@ -283,14 +283,14 @@ struct TreePreparation {
 
   // MARK: - Indexes
 
-  /// A child that stands in an index and may change its place there.
+  /// A child that is in an index and may move there.
   private struct IndexedChild {
     var index: TreeIndexDefinition
     var component: [UInt8]
     var before: [UInt8]?
   }
 
-  /// Notes the child that a change is in or below, when it stands in the index.
+  /// Records the child that a change is in or below, when the index contains it.
   private func note(
     _ path: TreePath, in index: TreeIndexDefinition, _ moves: inout [[UInt8]: IndexedChild]
   ) throws(DatabaseError) {
@@ -312,7 +312,7 @@ struct TreePreparation {
     if let after { put(after, ([], nil), before: try current(after)) }
   }
 
-  /// The key under which a child stands in an index now; nil when there is no such child.
+  /// The key of a child's current row in an index; nil when there is no such child.
   private func entry(
     of component: [UInt8], in index: TreeIndexDefinition
   ) throws(DatabaseError) -> [UInt8]? {
@@ -330,8 +330,8 @@ struct TreePreparation {
 
   // MARK: - The end
 
-  /// Adds the rows to a batch, guards what they were derived from, and answers what has changed for
-  /// those who listen.
+  /// Adds the rows to a batch, guards what they were derived from, and returns the changes for
+  /// listeners.
   func finish(into batch: inout Batch) -> [TreeRowChange] {
     var changes: [TreeRowChange] = []
     pending.forEach { key, pending in
@@ -356,14 +356,14 @@ struct TreePreparation {
   }
 }
 
-/// A row that a commit has changed, as it was: nil when there was none.
+/// A row that a commit has changed, in its old state: nil when there was none.
 struct TreeRowChange: Sendable {
   var key: [UInt8]
   var before: [UInt8]?
 }
 
 extension DatabaseError {
-  /// A row of the tree that cannot be read.
+  /// An unreadable row of the tree.
   init(tree error: MalformedBytes) {
     self.init(
       .dataLoss,
@@ -373,7 +373,7 @@ extension DatabaseError {
 }
 
 extension Rows {
-  /// Shows the rows in a range, in order, until `visit` answers false.
+  /// Shows the rows in a range, in order, until `visit` returns false.
   func forEachRow(
     in range: KeyRange,
     _ visit: (_ key: RawSpan, _ value: RawSpan) throws(DatabaseError) -> Bool

@@ -1,32 +1,32 @@
-// Writing to the tree. What is to be written is compiled on the caller, without suspension; the
-// commit goes the way of TreeCommits.
+// Writes to the tree. Their arguments are compiled on the caller, without suspension; the commit
+// goes through TreeCommits.
 
 internal import OndolEngine
 
-/// What came of a write to the tree.
+/// The result of a write to the tree.
 public struct TreeWriteResult: Sendable, Hashable {
   /// The commit; `.missing` when there was nothing to change.
   public let version: Version
-  /// Its moment.
+  /// The commit's time.
   public let commitTime: Timestamp
 }
 
 extension TreeReference {
   // MARK: - Values
 
-  /// Replaces the node and everything below it: children that `value` lacks are gone. Null, and
-  /// what is empty, removes the node, and nodes above it that have nothing left go with it. The
-  /// node's priority is `andPriority`, and none when that is nil.
+  /// Replaces the node and everything below it: children that `value` lacks are removed. Null and
+  /// empty values remove the node, and also nodes above it that have nothing left. The node's
+  /// priority becomes `andPriority`, and none when that is nil.
   ///
   /// A map may have `.priority`, `.value` and `.sv` as in the Realtime Database's own form. An
-  /// array stays one when it is read. A `FieldValue` of `serverTimestamp` or `increment` may stand
-  /// for a value.
+  /// array is read back as an array. A value may be a `FieldValue` of `serverTimestamp` or
+  /// `increment`.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be.
+  ///   - value: the node's new value.
   ///   - priority: a number or a text.
   ///   - durability: what the commit survives; the database's own when nil.
-  /// - Throws: `.invalidArgument` naming the place when the path or a key is wrong, or the tree
+  /// - Throws: `.invalidArgument`, naming the place, when the path or a key is wrong, or the tree
   ///   cannot hold a value; `.cancelled` before the commit; `.resourceExhausted` when the commit is
   ///   over its limit; otherwise what a commit throws.
   /// - Complexity: O(log n) and the rows written and removed. A leaf is one row.
@@ -39,10 +39,10 @@ extension TreeReference {
     return try await database.commit(tree: [change], durability: durability)
   }
 
-  /// As the form with one value, for a map whose values are of several types.
+  /// Like the form with one value, for a map whose values are of several types.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be; nil stands for null.
+  ///   - value: the node's new value; nil means null.
   ///   - priority: a number or a text; nil for none.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: as the form with one value.
@@ -56,10 +56,10 @@ extension TreeReference {
     return try await database.commit(tree: [change], durability: durability)
   }
 
-  /// As the form with one value, for an array whose elements are of several types.
+  /// Like the form with one value, for an array whose elements are of several types.
   ///
   /// - Parameters:
-  ///   - value: what the node is to be; nil stands for null.
+  ///   - value: the node's new value; nil means null.
   ///   - priority: a number or a text; nil for none.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: as the form with one value.
@@ -73,10 +73,10 @@ extension TreeReference {
     return try await database.commit(tree: [change], durability: durability)
   }
 
-  /// Replaces the node by what `content` encodes as; dates become milliseconds since 1970.
+  /// Replaces the node by the encoded `content`; dates become milliseconds since 1970.
   ///
   /// - Parameters:
-  ///   - content: what the node is to be.
+  ///   - content: the node's new value.
   ///   - priority: a number or a text; nil for none.
   ///   - encoder: how it is encoded.
   ///   - durability: what the commit survives; the database's own when nil.
@@ -91,8 +91,8 @@ extension TreeReference {
     return try await database.commit(tree: [change], durability: durability)
   }
 
-  /// Changes the node's priority, a number or a text, or nil for none. Nothing happens where there
-  /// is no node.
+  /// Changes the node's priority: a number or a text, or nil for none. Does nothing when the node
+  /// does not exist.
   ///
   /// - Parameters:
   ///   - priority: a number or a text; nil for none.
@@ -107,15 +107,15 @@ extension TreeReference {
     return try await database.commit(tree: [change], durability: durability)
   }
 
-  /// Replaces what is at several places below the node, all in one commit, and leaves all others.
+  /// Replaces several places below the node, all in one commit, and keeps all others.
   ///
-  /// A key is a path: `["a": 1, "b/c": 2, "d": nil]` replaces `a`, replaces `b/c` and leaves the
-  /// rest of `b`, and removes `d`. What is at a path is *replaced*: `["a": ["x": 1]]` leaves
-  /// nothing of `a` but `x`, as `child("a").setValue` would; to leave the rest of `a`, write
+  /// A key is a path: `["a": 1, "b/c": 2, "d": nil]` replaces `a`, replaces `b/c` and keeps the
+  /// rest of `b`, and removes `d`. A value *replaces* everything at its path: `["a": ["x": 1]]`
+  /// leaves nothing of `a` but `x`, as `child("a").setValue` would. To keep the rest of `a`, write
   /// `["a/x": 1]`. A path that ends with `.priority` changes a priority.
   ///
   /// - Parameters:
-  ///   - values: what is to be at which path; nil removes.
+  ///   - values: the new values by path; nil removes.
   ///   - durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when a path is wrong, is the node itself, or leads to the same
   ///   place as another or below it; otherwise as `setValue`.
@@ -128,7 +128,7 @@ extension TreeReference {
     return try await database.commit(tree: changes, durability: durability)
   }
 
-  /// Removes the node and everything below it; no error when there is nothing.
+  /// Removes the node and everything below it; no error when it does not exist.
   ///
   /// - Parameter durability: what the commit survives; the database's own when nil.
   /// - Throws: as `setValue`.
@@ -142,7 +142,7 @@ extension TreeReference {
   }
 }
 
-/// From calls to changes: stage 1 of the write path.
+/// Turns calls into changes: stage 1 of the write path.
 enum TreeCompiler {
   static func set(
     _ reference: TreeReference, _ value: (any FieldContent)?, _ priority: (any FieldContent)?

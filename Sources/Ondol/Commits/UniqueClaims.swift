@@ -1,12 +1,12 @@
-// Unique indexes on the write path: which values the documents of a commit take, which they let go,
-// and whether someone else holds one of them. A unique row's key is the values alone, so the second
-// document that takes them would write the same row. The row is read in the commit's snapshot and
-// guarded: of two commits that take the same values at the same time one is refused, derives again,
-// and finds the other's row.
+// Unique indexes on the write path: which values the documents of a commit claim, which they
+// release, and whether another document holds one of them. A unique row's key is the values alone,
+// so a second document with the same values would write the same row. The row is read in the
+// commit's snapshot and guarded: of two concurrent commits that claim the same values, one is
+// refused, derives again, and finds the other's row.
 //
-// A transaction that reads after it has written may be half-way through a swap of two values. Its
-// rows of the index are of no use then, which is noted instead of thrown, and its queries do
-// without the index.
+// A transaction that reads after a write may be in the middle of swapping two values. Its rows of
+// the index are then invalid. This is recorded instead of thrown, and its queries do not use the
+// index.
 
 internal import OndolEngine
 
@@ -21,18 +21,18 @@ struct UniqueClaims {
   private var taken: [[UInt8]: Claim] = [:]
   private var released: Set<[UInt8]> = []
   private let mayConflict: Bool
-  /// Indexes whose rows are of no use, because documents claim the same or values are not known.
+  /// Indexes whose rows are invalid, because documents claim the same values or values are unknown.
   private(set) var unsettled: Set<Keyspace> = []
 
-  /// - Parameter mayConflict: conflicts are noted in `unsettled` and not thrown.
+  /// - Parameter mayConflict: whether conflicts are recorded in `unsettled` instead of thrown.
   init(mayConflict: Bool = false) {
     self.mayConflict = mayConflict
   }
 
-  /// Adds a document's changes of an index to the batch; those of unique rows are kept until
-  /// `put` or `settle`.
+  /// Adds a document's changes of an index to the batch; unique rows are kept back until `put` or
+  /// `settle`.
   ///
-  /// Throws `.alreadyExists` when another document of the commit takes the same values, and
+  /// Throws `.alreadyExists` when another document of the commit claims the same values, and
   /// `.invalidArgument` when values cannot be unique.
   mutating func apply(
     _ changes: IndexChanges, of index: IndexDefinition, for path: @autoclosure () -> DocumentPath,
@@ -86,14 +86,14 @@ struct UniqueClaims {
     }
   }
 
-  /// Values of the commit that another document holds, which the commit does not take them from.
+  /// Values of the commit that another document holds and does not release in this commit.
   struct Conflict {
     var holder: DocumentPath
     fileprivate var index: IndexDefinition
     fileprivate var error: DatabaseError
   }
 
-  /// Looks up who holds the values that the commit takes.
+  /// Finds the holders of the values that the commit claims.
   func conflicts(in rows: Rows) throws(DatabaseError) -> [Conflict] {
     var conflicts: [Conflict] = []
     for (key, claim) in taken where !released.contains(key) {
@@ -107,12 +107,13 @@ struct UniqueClaims {
     return conflicts
   }
 
-  /// Throws `.alreadyExists` naming the holder, or notes the conflict where there may be some.
+  /// Throws `.alreadyExists`, naming the holder, or records the conflict when conflicts are
+  /// allowed.
   mutating func refuse(_ conflict: Conflict) throws(DatabaseError) {
     try refuse(conflict.error, conflict.index)
   }
 
-  /// Puts the unique rows into the batch, to be called when conflicts have been seen to.
+  /// Adds the unique rows to the batch. Call it when conflicts have been handled.
   func put(into batch: inout Batch) {
     for key in released where taken[key] == nil { batch.delete(key.bytes) }
     for (key, claim) in taken {
@@ -121,9 +122,9 @@ struct UniqueClaims {
     }
   }
 
-  /// Puts the unique rows into the batch.
+  /// Adds the unique rows to the batch.
   ///
-  /// Throws `.alreadyExists` naming the holder when another document has the same values.
+  /// Throws `.alreadyExists`, naming the holder, when another document has the same values.
   mutating func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     for conflict in try conflicts(in: rows) { try refuse(conflict) }
     put(into: &batch)
@@ -141,7 +142,7 @@ struct UniqueClaims {
 }
 
 extension UniqueClaims.Claim {
-  /// The document of the same collection whose row this is.
+  /// The document of the same collection to which this row belongs.
   fileprivate func neighbour(_ value: [UInt8]) throws(DatabaseError) -> DocumentPath {
     do throws(MalformedBytes) {
       var reader = KeyReader(value.bytes)

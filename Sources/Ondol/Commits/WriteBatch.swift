@@ -1,6 +1,6 @@
-// Several writes in one commit. The batch is filled without suspension, every call compiled at
-// once, and handed over when it is committed; so it need not be Sendable, and belongs to whoever
-// fills it.
+// Several writes in one commit. The batch is filled without suspension, and each call is compiled
+// at once. The batch is handed over when it is committed. So it need not be Sendable, and belongs
+// to the code that fills it.
 
 internal import Logging
 
@@ -13,18 +13,18 @@ internal import Logging
 /// try await batch.commit()
 /// ```
 ///
-/// Writes to one document are applied in the order they were added. The whole commit, index rows
-/// included, may have 64 MiB, however many writes that are; Firestore allows 500. Listeners see it
-/// as one step. A batch can be committed once, and belongs to one task: it is not `Sendable`. One
-/// that is let go of with writes that nobody committed says so in the log.
+/// Writes to one document are applied in the order they were added. The whole commit, including
+/// index rows, may have 64 MiB, with any number of writes; Firestore allows 500 writes. Listeners
+/// see it as one step. A batch can be committed once, and belongs to one task: it is not
+/// `Sendable`. Releasing a batch with uncommitted writes logs a warning.
 public final class WriteBatch {
   let database: Database
   private var writes: [DocumentWrite] = []
-  /// What is to be put before the commit, each as a write at its place among the others.
+  /// The puts to make before the commit, each with its place among the writes.
   private var puts: [(place: Int, put: StoragePut)] = []
   private var rowEncoders = RowEncoders()
   private var isCommitted = false
-  /// What is wrong with a delete, which cannot throw itself.
+  /// The error of a delete, which cannot throw itself.
   private var problem: DatabaseError?
 
   init(database: Database) {
@@ -39,7 +39,7 @@ public final class WriteBatch {
       metadata: ["writes": "\(count)", "first": "\(first)"])
   }
 
-  /// How many writes were added.
+  /// The number of added writes.
   public var count: Int { writes.count + puts.count }
 
   /// Whether nothing was added.
@@ -47,7 +47,7 @@ public final class WriteBatch {
 
   /// Adds a write that makes the document `data`, or with `merge` sets the fields of `data`.
   ///
-  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value.
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
@@ -59,10 +59,9 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that sets the listed fields to what `data` has there.
+  /// Adds a write that sets the listed fields to their values in `data`.
   ///
-  /// - Throws: `.invalidArgument` when a listed field is missing from `data` or lies inside
-  ///   another.
+  /// - Throws: `.invalidArgument` when a listed field is missing from `data` or is inside another.
   @discardableResult
   public func setData(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
@@ -73,10 +72,10 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that makes the document what `content` encodes as, or with `merge` sets those
+  /// Adds a write that makes the document from the encoded `content`, or with `merge` sets those
   /// fields.
   ///
-  /// - Throws: `.invalidArgument` naming the field when `content` cannot be a document.
+  /// - Throws: `.invalidArgument`, naming the field, when `content` cannot be a document.
   @discardableResult
   public func setData<Content: Encodable>(
     from content: Content, forDocument document: DocumentReference, merge: Bool = false,
@@ -89,7 +88,7 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that sets the listed fields to what `content` encodes there.
+  /// Adds a write that sets the listed fields to their values in the encoded `content`.
   ///
   /// - Throws: as the form with a dictionary.
   @discardableResult
@@ -102,11 +101,11 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that replaces the fields the keys lead to; the document must be there when the
+  /// Adds a write that replaces the fields that the keys lead to. The document must exist when the
   /// batch is committed.
   ///
-  /// - Throws: `.invalidArgument` when `data` is empty, a key is no field path, or lies inside
-  ///   another.
+  /// - Throws: `.invalidArgument` when `data` is empty, a key is not a field path, or one key is
+  ///   inside another.
   @discardableResult
   public func updateData(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference,
@@ -115,7 +114,7 @@ public final class WriteBatch {
     try update(document, data.map { (FieldPath($0.key), $0.value) }, version)
   }
 
-  /// Adds a write that replaces the fields the paths lead to.
+  /// Adds a write that replaces the fields that the paths lead to.
   ///
   /// - Throws: as the form with texts as keys.
   @discardableResult
@@ -136,9 +135,9 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that makes the document; there must be none when the batch is committed.
+  /// Adds a write that makes the document, which must not exist when the batch is committed.
   ///
-  /// - Throws: `.invalidArgument` naming the field when a name or value is not possible.
+  /// - Throws: `.invalidArgument`, naming the field, for an invalid name or value.
   @discardableResult
   public func create(
     _ data: [String: (any FieldContent)?], forDocument document: DocumentReference
@@ -148,10 +147,10 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a write that makes the document what `content` encodes as; there must be none when the
+  /// Adds a write that makes the document from the encoded `content`. It must not exist when the
   /// batch is committed.
   ///
-  /// - Throws: `.invalidArgument` naming the field when `content` cannot be a document.
+  /// - Throws: `.invalidArgument`, naming the field, when `content` cannot be a document.
   @discardableResult
   public func create<Content: Encodable>(
     from content: Content, forDocument document: DocumentReference,
@@ -165,8 +164,7 @@ public final class WriteBatch {
     }
   }
 
-  /// Adds a delete; no error when there is no document. A wrong path throws when the batch is
-  /// committed.
+  /// Adds a delete; no error when there is no document. With a wrong path, the commit throws.
   @discardableResult
   public func deleteDocument(
     _ document: DocumentReference, ifVersion version: Version? = nil
@@ -183,16 +181,16 @@ public final class WriteBatch {
   ///
   /// - Parameter durability: what the commit survives; the database's own when nil.
   /// - Throws: `.invalidArgument` when the path of a delete is wrong; `.notFound`, `.alreadyExists`
-  ///   or `.aborted` naming the document whose state was not as a write needs it;
-  ///   `.resourceExhausted` when the commit is over 64 MiB; `.failedPrecondition` when the batch
-  ///   was committed before; `.cancelled` when the task was cancelled in time. A batch that threw
-  ///   is not to be committed again; make another.
+  ///   or `.aborted`, naming the document whose state does not fit a write; `.resourceExhausted`
+  ///   when the commit is over 64 MiB; `.failedPrecondition` when the batch was committed before;
+  ///   `.cancelled` when the task was cancelled in time. A batch that threw must not be committed
+  ///   again; make another.
   /// - Complexity: O(log n) in the documents for each write, and O(bytes written).
   public func commit(durability: Durability? = nil) async throws(DatabaseError) {
     _ = try await complete(durability: durability)
   }
 
-  /// As `commit(durability:)`, and what the commit did; nil when nothing was added.
+  /// Like `commit(durability:)`, and also returns what the commit did; nil when nothing was added.
   package func complete(
     durability: Durability?
   ) async throws(DatabaseError) -> CompletedCommit? {
@@ -205,7 +203,7 @@ public final class WriteBatch {
     guard !isEmpty else { return nil }
     if puts.isEmpty { return try await database.commit(writes, durability: durability) }
     var contents: [StagedContent] = []
-    // From the last place on, so that those before stay where they are.
+    // From the last place on, so that earlier places stay valid.
     for (place, put) in puts.reversed() {
       let (content, write) = try await put.stage(in: database)
       contents.append(content)
@@ -214,13 +212,13 @@ public final class WriteBatch {
     return try await database.commit(writes, bringing: contents, durability: durability)
   }
 
-  /// Adds a put, behind the writes so far.
+  /// Adds a put, after the writes so far.
   func add(_ put: StoragePut) throws(DatabaseError) {
     try refuseWhenCommitted(put.document)
     puts.append((writes.count, put))
   }
 
-  /// Adds a write that is compiled already.
+  /// Adds a compiled write.
   func add(_ write: DocumentWrite) throws(DatabaseError) {
     try refuseWhenCommitted(write.path)
     writes.append(write)
@@ -234,7 +232,7 @@ public final class WriteBatch {
     }
   }
 
-  /// The document's row, where it can be encoded at once.
+  /// The document's row, if it can be encoded at once.
   private func row<Content: Encodable>(
     of content: Content, _ document: DocumentReference, _ encoder: DocumentEncoder
   ) -> EncodedRow? {

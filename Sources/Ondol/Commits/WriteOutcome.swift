@@ -1,23 +1,23 @@
-// What became of writes whose callers went before it was known: their time was over, or their task
-// was cancelled. It is found out all the same, and told to those who ask.
+// The outcome of writes whose calls ended before it was known, because their time was over or their
+// task was cancelled. The process still determines the outcome, and apps can ask for it.
 
 internal import OndolEngine
 
-/// What became of a write whose call had ended before it was known.
+/// The outcome of a write whose call ended before it was known.
 public enum WriteOutcome: Sendable, Hashable {
-  /// It is made, as the commit with this version.
+  /// The write happened, in the commit with this version.
   case committed(Version)
-  /// It is not made, and never will be.
+  /// The write did not happen, and never will.
   case notCommitted
-  /// It is not known yet: the server still does not answer.
+  /// The outcome is not known yet: the server still does not answer.
   case pending
-  /// This process does not find it out any more, because the database must be opened again or was
-  /// closed before it was known.
+  /// This process can no longer determine it, because the database must be opened again or was
+  /// closed before.
   case unknown
 }
 
 extension Database {
-  /// What became of a write whose call ended with ``DatabaseError/pendingWrite``. Waits for it as
+  /// The outcome of a write whose call ended with ``DatabaseError/pendingWrite``. Waits for it as
   /// calls wait for the server.
   ///
   /// ```swift
@@ -32,7 +32,7 @@ extension Database {
   /// - Parameter write: the write.
   /// - Returns: `.pending` when it is not known within ``Options/serverTimeout``.
   /// - Throws: `.cancelled` when the task is cancelled.
-  /// - Complexity: O(1); nothing is asked that is not being asked anyway.
+  /// - Complexity: O(1); it makes no requests beyond those already under way.
   public func outcome(of write: PendingWrite) async throws(DatabaseError) -> WriteOutcome {
     let ticket = write.ticket
     if ticket.outcome == nil, let patience = engine.patience {

@@ -1,13 +1,14 @@
-// The write path of documents, from the caller's hands to the committer:
+// The write path of documents, from the caller to the committer:
 //
-//   compile    on the caller, without suspension: WriteCompiler refuses what is wrong
-//   derive     WritePreparation makes a batch of a snapshot and the writes
-//   commit     Committer, which asks for another derivation when others came first
+//   compile    on the caller, without suspension: WriteCompiler refuses invalid arguments
+//   derive     WritePreparation makes a batch from a snapshot and the writes
+//   commit     Committer, which asks for another derivation when other commits came first
 
 package import OndolEngine
 
 extension Database {
-  /// Compiled on the caller, done here: the private half of every public write of one document.
+  /// The private half of every public write of one document: compiled on the caller, carried out
+  /// here.
   func write(
     _ reference: DocumentReference, _ intent: WriteIntent, returning: Returning,
     durability: Durability?
@@ -17,7 +18,7 @@ extension Database {
     return commit.result(of: write.path, in: self, returning: returning)
   }
 
-  /// Commits the writes, all or none, and makes the contents stored that they bring.
+  /// Commits the writes, all or none, and makes their contents stored.
   func commit(
     _ writes: [DocumentWrite], bringing contents: [StagedContent], durability: Durability?
   ) async throws(DatabaseError) -> CompletedCommit {
@@ -62,7 +63,7 @@ package struct CompletedCommit: Sendable {
   let documents: [WrittenDocument]
   /// Nil when nothing was changed.
   package let receipt: CommitReceipt?
-  /// The time when nothing was changed.
+  /// The current time, when nothing was changed.
   let now: Int64
 
   init(
@@ -73,7 +74,7 @@ package struct CompletedCommit: Sendable {
     now = receipt == nil ? database.now() : 0
   }
 
-  /// What the app is told about one of the documents.
+  /// The result for the app about one of the documents.
   func result(
     of path: DocumentPath, in database: Database, returning: Returning
   ) -> WriteResult {
@@ -92,7 +93,7 @@ package struct CompletedCommit: Sendable {
         before: document.visible, after: document.after, time: stamps.updateTime))
   }
 
-  /// When each document changed last; nil for one that is not there.
+  /// When each document last changed; nil for one that does not exist.
   var updateTimes: [DocumentPath: Timestamp?] {
     Dictionary(
       documents.map { ($0.path, $0.after == nil ? nil : stamps(of: $0).updateTime) },
@@ -111,7 +112,7 @@ package struct CompletedCommit: Sendable {
       createTime: document.before?.stamps.createTime ?? time)
   }
 
-  /// The document after the commit, nothing pending any more.
+  /// The document after the commit, with nothing pending.
   private func contents(
     _ document: WrittenDocument, _ stamps: DocumentStamps
   ) -> DocumentSnapshot.Contents? {
@@ -124,7 +125,7 @@ package struct CompletedCommit: Sendable {
 }
 
 extension Duration {
-  /// Whole microseconds, none below zero, and nothing that overflows.
+  /// Whole microseconds, never negative, without overflow.
   var microseconds: Int64 {
     let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }

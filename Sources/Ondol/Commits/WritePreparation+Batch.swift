@@ -1,31 +1,32 @@
-// The second half of stage 2: what was written becomes one batch. Who contributes, in this order:
+// The second half of stage 2: turns everything written into one batch. Contributions, in this
+// order:
 //
-//   documents     rows of documents, their entries in indexes, whom they hold and link
-//   paths         storage paths that nobody links any more
-//   ended         documents whose time is over and that hold a unique value this commit takes
-//   claims        rows of unique indexes, once nobody lets go of any
-//   holders       who holds which content, once all that hold one are known
+//   documents     rows of documents, their index entries, the contents they hold, their links
+//   paths         storage paths that no document links any more
+//   ended         expired documents that hold a unique value this commit claims
+//   claims        rows of unique indexes, once all releases are known
+//   holders       the holders of each content, once all are known
 //   tree          its rows
 //   guards        what must not have changed since the snapshot
-//   note          what listeners are told; the change feed's record, where one is kept
-//   catalog       collections, names and families that are new
+//   note          the changes for listeners; the change feed's record, when changes are kept
+//   catalog       new collections, names and families
 
 internal import OndolEngine
 
 extension WritePreparation {
-  /// What the contributions come to.
+  /// The result of the contributions.
   private struct Assembly {
     var batch = Batch()
     var claims: UniqueClaims
     var holders = HolderChanges()
-    /// The moment the first of the documents ends.
+    /// The earliest expiry of the documents.
     var firstEnd: Int64?
-    /// Documents whose words the batch puts, by index.
+    /// The number of documents whose words the batch stores, by index.
     var searched: [SearchedIndex: Int] = [:]
-    /// The generations of indexes of words, as the snapshot has them.
+    /// The generations of word indexes, as the snapshot has them.
     fileprivate var generations: [Keyspace: UInt64] = [:]
 
-    /// The generation of documents of an index of words; the batch is guarded against its end.
+    /// The current generation of a word index's documents; the batch is guarded against its end.
     mutating func generation(
       of index: IndexDefinition, in rows: Rows
     ) throws(DatabaseError) -> UInt64 {
@@ -37,14 +38,14 @@ extension WritePreparation {
     }
   }
 
-  /// The most that is reserved for a batch.
+  /// The most bytes that are reserved for a batch.
   private static let maximumRoom = 4 << 20
 
   /// The batch of all writes so far. It is refused when anything it was derived from has changed
-  /// since the snapshot, or anything in `footprint`. Writes to the tree become part of it.
+  /// since the snapshot, or anything in `footprint`. It includes writes to the tree.
   ///
-  /// - Parameter isToBeRead: the batch is not committed, but read by a transaction that may go on
-  ///   writing; two documents that agree in what is unique may differ again by its end.
+  /// - Parameter isToBeRead: whether the batch is not committed, but read by a transaction that may
+  ///   continue to write. Two documents with the same unique values may differ again at its end.
   mutating func finish(
     guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil,
     isToBeRead: Bool = false
@@ -143,17 +144,17 @@ extension WritePreparation {
     }
   }
 
-  /// Makes room for the other documents, supposing that they are like the first. A large batch that
-  /// grew step by step would touch twice the memory.
+  /// Makes room for the other documents, on the assumption that they are like the first. Growing a
+  /// large batch step by step would touch twice the memory.
   private func makeRoom(in batch: inout Batch) {
     let bytes = batch.payloadLength * (documents.count - 1)
     batch.reserve(bytes: min(bytes + bytes / 8, Self.maximumRoom))
   }
 
-  // MARK: - Documents that go with them
+  // MARK: - Documents removed with them
 
-  /// Takes the storage paths out that no document links any more after this commit. They are no
-  /// writes of their own: a transaction that goes on may link them again.
+  /// Removes the storage paths that no document links after this commit. They are not writes of
+  /// their own, because the transaction may continue and link them again.
   private mutating func removeUnlinkedPaths(
     _ assembly: inout Assembly
   ) throws(DatabaseError) -> [WrittenDocument] {
@@ -177,8 +178,8 @@ extension WritePreparation {
     return gone
   }
 
-  /// Takes the documents out whose time is over and that hold values which this commit takes:
-  /// nobody sees them, so they hold up nobody.
+  /// Removes the expired documents that hold values which this commit claims. No read returns them,
+  /// so they must not block a write.
   private mutating func removeEndedHolders(
     _ assembly: inout Assembly
   ) throws(DatabaseError) -> [WrittenDocument] {
@@ -199,8 +200,8 @@ extension WritePreparation {
 
   // MARK: - Guards
 
-  /// The footprint with the documents to which a write makes no difference, such as a delete where
-  /// there is none: it would, had somebody else come first.
+  /// The footprint with the documents on which a write had no effect, such as a delete of a missing
+  /// document. It would have an effect if another commit came first.
   private func guarded(_ footprint: Footprint) throws(DatabaseError) -> Footprint {
     var footprint = footprint
     for document in documents where !document.isChanged {
@@ -211,7 +212,7 @@ extension WritePreparation {
 
   // MARK: - The catalog
 
-  /// What the catalog has of a collection after this commit.
+  /// The catalog's entry of a collection after this commit.
   private mutating func entry(of collection: Int) throws(DatabaseError) -> CollectionEntry {
     if let entry = collections.entry(of: collection) { return entry }
     let pattern = collections.pattern(of: collection)
@@ -227,19 +228,19 @@ extension WritePreparation {
     return entry
   }
 
-  /// The highest number among the families this commit makes.
+  /// The highest number among the families that this commit makes.
   private var lastNewFamily: UInt32? {
     edits.values.filter(\.isNewFamily).map(\.family.row.number).max()
   }
 
-  /// Writes what is new of the catalog, the names that documents have brought among it; answers
-  /// with the edits that change the picture of it.
+  /// Writes the changes of the catalog, including the names that documents have introduced; returns
+  /// the edits that update the cached catalog.
   private mutating func changeCatalog(_ batch: inout Batch) -> [CatalogEdit] {
     for (pattern, symbols) in collections.symbols {
       edits[ExactText(pattern.root)]?.add(symbols, to: pattern)
     }
     var changes: [CatalogEdit] = []
-    // By number, because each new family says which number the next one gets.
+    // By number, because each new family determines the next one's number.
     for var edit in edits.values.sorted(by: { $0.family.row.number < $1.family.row.number }) {
       edit.write(to: &batch)
       if edit.changesPicture { changes.append(edit) }

@@ -1,17 +1,17 @@
-// Stages 1 and 2 of the write path for one attempt: what is stored is read from a snapshot and
-// intents are applied; WritePreparation+Batch makes one batch of it. Nothing outside is changed, so
-// an attempt that turns out to be stale is simply dropped.
+// Stages 1 and 2 of the write path for one attempt: it reads what is stored from a snapshot and
+// applies intents; WritePreparation+Batch makes one batch of the result. It changes nothing
+// outside, so an attempt that turns out to be stale is simply dropped.
 
 internal import OndolEngine
 
-/// A batch, and what it stands for.
+/// A batch, and the changes it represents.
 struct PreparedCommit: Sendable {
   var batch: Batch
   /// The documents in the order of their first write.
   var documents: [WrittenDocument]
   var consequences = CommitConsequences()
-  /// Unique indexes that two documents claim one row of, or whose rows are not known before the
-  /// commit. Only where the batch is to be read.
+  /// Unique indexes in which two documents claim one row, or whose rows are unknown before the
+  /// commit. Only for a batch that is read and not committed.
   var unsettledIndexes: Set<Keyspace> = []
   /// Whether it writes to the tree.
   var writesTree = false
@@ -28,7 +28,7 @@ struct WritePreparation {
   /// In the order of their first write.
   var documents: [WrittenDocument] = []
   private var positions: [DocumentPath: Int] = [:]
-  /// Storage paths that go with the commit when no document links them.
+  /// Storage paths that the commit removes when no document links them.
   private(set) var releasedPaths: [String] = []
   /// Contents that the commit makes stored.
   private(set) var staged: [StagedContent] = []
@@ -39,9 +39,9 @@ struct WritePreparation {
 
   /// Prepares a commit of `writes`, several of which may be to one document.
   ///
-  /// - Parameter stored: what is stored of their documents, where that was looked up already.
+  /// - Parameter stored: the stored rows of their documents, if they were looked up already.
   ///
-  /// Throws what the preconditions and limits demand, naming the document.
+  /// Throws the errors of preconditions and limits, naming the document.
   static func prepare(
     _ writes: [DocumentWrite], of stored: StoredRows? = nil,
     bringing contents: [StagedContent] = [], in rows: Rows
@@ -56,7 +56,7 @@ struct WritePreparation {
     return try preparation.finish()
   }
 
-  /// The document as the writes so far leave it; nil when none of them was to it.
+  /// The document as the writes so far leave it; nil when none of them writes it.
   func document(at path: DocumentPath) -> WrittenDocument? {
     positions[path].map { documents[$0] }
   }
@@ -67,7 +67,7 @@ struct WritePreparation {
   /// Whether nothing was written.
   var isEmpty: Bool { documents.isEmpty }
 
-  /// The same, going on with the same rows read elsewhere.
+  /// The same, continuing with the same rows read on another thread.
   func reading(_ rows: Rows) -> WritePreparation {
     var preparation = self
     preparation.rows = rows.atOneMoment
@@ -75,18 +75,18 @@ struct WritePreparation {
     return preparation
   }
 
-  /// What the writes so far leave at a place of the document; nil when there is nothing.
+  /// The value at a place of the document as the writes so far leave it; nil when there is none.
   func value(at place: FieldNames, of path: DocumentPath) -> Value? {
     document(at: path)?.after.flatMap { $0.value(at: place) }
   }
 
   // MARK: - Applying
 
-  /// Adds a write, behind those before.
+  /// Adds a write after the previous ones.
   ///
-  /// - Parameter stored: the document's key and row, where they are known.
+  /// - Parameter stored: the document's key and row, if they are known.
   ///
-  /// Throws what its precondition demands, naming the document; then nothing is added.
+  /// Throws when its precondition is not met, naming the document; then nothing is added.
   mutating func apply(
     _ write: DocumentWrite, _ stored: (key: [UInt8], row: [UInt8]?)? = nil
   ) throws(DatabaseError) {
@@ -114,7 +114,7 @@ struct WritePreparation {
     }
   }
 
-  /// Whether a write that is passed over in some states is not to be in this one.
+  /// Whether a write that is skipped in some states is wanted in this one.
   private func isWanted(_ precondition: Precondition, _ document: WrittenDocument) -> Bool {
     switch precondition {
     case .isOver: document.isOver
@@ -126,12 +126,12 @@ struct WritePreparation {
     }
   }
 
-  /// Has the commit make contents stored that documents of it refer to.
+  /// Makes the commit store contents that its documents refer to.
   mutating func bring(_ contents: [StagedContent]) {
     staged += contents
   }
 
-  /// Where the document stands in the list; read from the snapshot when it is met first.
+  /// The document's place in the list; reads it from the snapshot when it is new.
   private mutating func position(
     of path: DocumentPath, _ stored: (key: [UInt8], row: [UInt8]?)?
   ) throws(DatabaseError) -> Int {
@@ -143,7 +143,7 @@ struct WritePreparation {
     return next
   }
 
-  /// The place of the document's collection among those written to.
+  /// The place of the document's collection among the written ones.
   mutating func collection(of path: DocumentPath) throws(DatabaseError) -> Int {
     if let collection = collections.index(of: path) { return collection }
     let collection = path.collection
@@ -153,7 +153,7 @@ struct WritePreparation {
     return collections.add(collection, pattern, entry, upgrade)
   }
 
-  /// What is stored of a document.
+  /// The stored state of a document.
   mutating func read(
     _ path: DocumentPath, in collection: Int, _ stored: (key: [UInt8], row: [UInt8]?)? = nil
   ) throws(DatabaseError) -> WrittenDocument {

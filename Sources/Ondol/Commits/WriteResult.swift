@@ -1,6 +1,6 @@
-// What a write can be asked for, and what it answers.
+// What a write can return.
 
-/// Which states of the document a write gives back.
+/// Which states of the document a write returns.
 public struct Returning: OptionSet, Sendable, Hashable {
   /// The bits.
   public let rawValue: Int
@@ -10,42 +10,42 @@ public struct Returning: OptionSet, Sendable, Hashable {
     self.rawValue = rawValue
   }
 
-  /// Neither, which costs nothing.
+  /// No state, which costs nothing.
   public static let nothing: Returning = []
-  /// The document as it was just before the write.
+  /// The document just before the write.
   public static let before = Returning(rawValue: 1)
   /// The document as the write left it.
   public static let after = Returning(rawValue: 2)
 }
 
-/// What came of a write: which commit, when, and, where it was asked for, the document before and
-/// after. Firestore's clients answer nothing, so that a second read must be made that may see
-/// another write.
+/// The result of a write: the commit, its time, and on request the document before and after.
+/// Firestore's clients return nothing, so an app must read again and may see another write's
+/// result.
 public struct WriteResult: Sendable, Hashable {
   /// The version of the document. A write that changed nothing leaves it as it was; a delete has
   /// the version of its own commit.
   public let version: Version
-  /// The moment of the commit that made `version`, in whole microseconds: what server timestamps in
-  /// it became. Later than that of every commit before.
+  /// The time of the commit that made `version`, in whole microseconds. Server timestamps in it
+  /// have this value. It is later than that of every earlier commit.
   public let commitTime: Timestamp
-  /// The document just before the write, when asked for with `.before`.
+  /// The document just before the write, when requested with `.before`.
   public let before: DocumentSnapshot?
-  /// The document as this very commit left it, when asked for with `.after`.
+  /// The document as exactly this commit left it, when requested with `.after`.
   public let after: DocumentSnapshot?
   /// The document's fields before and after.
   let change: FieldChange
 
-  /// The fields that are not as they were: added, removed or changed. A field inside a map is named
-  /// by its path; arrays are compared as a whole. Empty when the write changed nothing.
+  /// The fields that changed: added, removed or with another value. A path names a field inside a
+  /// map; arrays are compared as a whole. Empty when the write changed nothing.
   ///
   /// - Complexity: O(size of the document), at each call.
   public var changedFields: [FieldPath] { change.paths.map { FieldPath($0) } }
 }
 
-/// Two states of a document's fields. Decoded when somebody asks.
+/// Two states of a document's fields. Decoded on request.
 struct FieldChange: Sendable, Hashable {
   private let written: (before: WrittenFields?, after: WrittenFields?)
-  /// The commit's, wherever a field is to have it.
+  /// The commit's time, for fields that request it.
   private let time: Timestamp
 
   init(before: WrittenFields?, after: WrittenFields?, time: Timestamp) {
@@ -58,7 +58,7 @@ struct FieldChange: Sendable, Hashable {
     written.after?.all.mapValues { $0.resolvingPending(with: time) }
   }
 
-  /// Where the two differ, in the order of the names.
+  /// The differences between the two, in the order of the names.
   var paths: [FieldNames] {
     var paths: [FieldNames] = []
     Self.compare(before ?? [:], after ?? [:], below: [], &paths)

@@ -1,29 +1,30 @@
-// The collections one commit writes to, with what is the same for all of their documents: what the
-// catalog has of them, how their keys begin, and the encoder with the names of their fields. Found
-// once and kept, because most batches write many documents of one collection. Part of stage 2 of
-// the write path, used by WritePreparation.
+// The collections that one commit writes to, with what all their documents share: the catalog's
+// entry, the prefix of their keys, and the encoder with the names of their fields. Determined once
+// and kept, because most batches write many documents of one collection. Part of stage 2 of the
+// write path, used by WritePreparation.
 
 internal import OndolEngine
 
-/// What a commit knows of the collections it writes to. Collections are named by their place here.
+/// What a commit knows of the collections it writes to. A collection is identified by its place
+/// here.
 struct WrittenCollections {
   private struct Collection {
     let path: CollectionPath
     let ancestorIDs: [String]
     /// The place of its pattern.
     let pattern: Int
-    /// What the keys of its documents begin with; nil until the pattern has a keyspace.
+    /// The prefix of its documents' keys; nil until the pattern has a keyspace.
     var keyPrefix: [UInt8]?
   }
 
   private struct Pattern {
     let pattern: CollectionPattern
-    /// What the catalog has; nil until the commit makes it.
+    /// The catalog's entry; nil until the commit makes it.
     var entry: CollectionEntry?
     let upgrade: PendingUpgrade?
     var encoder: ValueEncoder
-    /// For each of the entry's indexes what makes its rows of documents that are bytes already, nil
-    /// where only their fields will do; empty until the first such document.
+    /// For each of the entry's indexes, the maker of its rows for documents that are bytes already.
+    /// It is nil when only their fields will do. Empty until the first such document.
     var plainRows: [PlainIndexRows?] = []
   }
 
@@ -31,7 +32,7 @@ struct WrittenCollections {
   private var patterns: [Pattern] = []
   private var places: [CollectionPath: Int] = [:]
   private var patternPlaces: [CollectionPattern: Int] = [:]
-  /// The place that was asked for last.
+  /// The place that was requested last.
   private var last = 0
 
   /// The place of the document's collection; nil when it was not added.
@@ -43,7 +44,7 @@ struct WrittenCollections {
     return place
   }
 
-  /// Adds a collection and answers with its place.
+  /// Adds a collection and returns its place.
   mutating func add(
     _ path: CollectionPath, _ pattern: CollectionPattern, _ entry: CollectionEntry?,
     _ upgrade: PendingUpgrade?
@@ -69,17 +70,17 @@ struct WrittenCollections {
 
   func ancestorIDs(of collection: Int) -> [String] { collections[collection].ancestorIDs }
 
-  /// What the catalog has of the collection; nil when it is new.
+  /// The catalog's entry of the collection; nil when it is new.
   func entry(of collection: Int) -> CollectionEntry? {
     patterns[collections[collection].pattern].entry
   }
 
-  /// How documents of an earlier schema are upgraded, where there may be any.
+  /// How documents of an earlier schema are upgraded, if there may be any.
   func upgrade(of collection: Int) -> PendingUpgrade? {
     patterns[collections[collection].pattern].upgrade
   }
 
-  /// Notes what the commit has made of a new collection.
+  /// Records what the commit has made of a new collection.
   mutating func set(_ entry: CollectionEntry, of collection: Int) {
     let pattern = collections[collection].pattern
     patterns[pattern].entry = entry
@@ -87,7 +88,7 @@ struct WrittenCollections {
     patterns[pattern].plainRows = []
   }
 
-  /// The names of fields, those that the documents have brought included.
+  /// The names of fields, including those that the documents have introduced.
   var symbols: [(CollectionPattern, SymbolTable)] {
     patterns.map { ($0.pattern, $0.encoder.symbols) }
   }
@@ -103,8 +104,8 @@ struct WrittenCollections {
     }
   }
 
-  /// Puts the document as it is to be into the batch. Its collection is not new any more. Answers
-  /// its key, and the contents that it refers to; nil for those it referred to before.
+  /// Adds the document in its new state to the batch. Its collection must not be new any more.
+  /// Returns its key, and the contents that it refers to; nil for those it referred to before.
   mutating func add(
     _ document: WrittenDocument, _ keys: CollectionKeys, to batch: inout Batch
   ) throws(DatabaseError) -> (key: [UInt8], contents: Set<BlobDigest>?) {
@@ -130,9 +131,9 @@ struct WrittenCollections {
     return (key, contents)
   }
 
-  /// Puts the rows that a new document has in its collection's indexes, those that can be made of
-  /// the bytes that the document is already. Answers for which of the indexes, by their places,
-  /// that is to be done otherwise; nil for all of them.
+  /// Adds a new document's rows in its collection's indexes, as far as they can be made from the
+  /// document's bytes. Returns the places of the indexes that need another way; nil for all of
+  /// them.
   mutating func addIndexRows(
     of document: WrittenDocument, at key: [UInt8], to batch: inout Batch
   ) throws(DatabaseError) -> [Int]? {
@@ -169,7 +170,7 @@ extension DocumentPath {
   /// Whether this is the path of a document in the collection.
   func isDirectly(in collection: CollectionPath) -> Bool {
     guard segments.count == collection.segments.count + 1 else { return false }
-    // By index: iterating would count references to the texts.
+    // By index: iterating would retain and release the texts.
     for index in collection.segments.indices
     where ValueOrder.compare(collection.segments[index], segments[index]) != 0 {
       return false

@@ -1,4 +1,4 @@
-// A document on its way through a commit: what the app wants, what is stored, and what the commit
+// A document on its way through a commit: what the app writes, what is stored, and what the commit
 // makes of it.
 
 internal import OndolEngine
@@ -12,37 +12,37 @@ struct DocumentWrite: Sendable {
 /// A document that a commit writes: what is stored, and what the commit makes of it.
 struct WrittenDocument: Sendable {
   var path: DocumentPath
-  /// The collection's place among those the commit writes to.
+  /// The collection's place among those that the commit writes to.
   var collection: Int
-  /// The document's key; empty where its collection is new.
+  /// The document's key; empty when its collection is new.
   var key: [UInt8] = []
   var before: DocumentSnapshot.Contents?
-  /// The fields of the row that is there: those of `before`, or of a document whose time is over.
+  /// The fields of the existing row: those of `before`, or of an expired document.
   var stored: WrittenFields?
-  /// What is beside `stored`.
+  /// The stamps of `stored`.
   var storedStamps: DocumentStamps?
-  /// The fields of `before`, which are those stored unless they were upgraded.
+  /// The fields of `before`, which are the stored ones unless they were upgraded.
   var visible: WrittenFields?
-  /// The fields as reads would show them were the document's time not over; nil when it is
+  /// The fields as reads would show them if the document had not expired; nil when it is
   /// unreadable.
   var shown: WrittenFields?
-  /// Why the document could not be upgraded, if so: it can be replaced and deleted, and not be
-  /// changed.
+  /// Why the document could not be upgraded, if so. It can be replaced and deleted, but not
+  /// updated.
   var obstacle: DatabaseError?
   /// Whether the document has an earlier schema.
   var isOutdated = false
   /// With `Timestamp.pending` where the commit's time will be.
   var after: WrittenFields?
-  /// Found out once all writes are applied. A write that changes nothing leaves the version as it
-  /// is.
+  /// Determined once all writes are applied. A write that changes nothing keeps the version.
   var isChanged = false
 
-  /// Whether there is a row of a document whose time is over.
+  /// Whether there is a row of an expired document.
   var isOver: Bool { before == nil && stored != nil }
   /// Whether there is a document that could not be upgraded.
   var isUnreadable: Bool { obstacle != nil }
 
-  /// What is the same as stored is changed all the same where reads have shown it upgraded.
+  /// A document that reads have shown upgraded counts as changed even when it equals what is
+  /// stored.
   mutating func findWhetherChanged() {
     isChanged =
       switch (stored, after) {
@@ -54,8 +54,8 @@ struct WrittenDocument: Sendable {
       }
   }
 
-  /// Of the fields that an index has rows of what is stored and what will be, or more; nil when
-  /// none of them changes.
+  /// Of the fields that an index uses, or more: the stored and the new ones; nil when none of them
+  /// changes.
   func parts(
     of index: IndexDefinition
   ) -> (before: [String: Value]?, after: [String: Value]?)? {
@@ -68,6 +68,6 @@ struct WrittenDocument: Sendable {
     return (stored?.part(fields), after?.part(fields))
   }
 
-  /// Whether no write of the commit has come to the document yet.
+  /// Whether no write of the commit has changed the document yet.
   var isUntouched = true
 }
