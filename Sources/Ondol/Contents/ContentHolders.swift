@@ -1,11 +1,11 @@
-// Who holds a content, for the reclaimer, for checks and for people: rows of the holders' keyspace,
-// and the rows these name.
+// The holders of a content, for the reclaimer, for checks and for people: rows of the holders'
+// keyspace, and the rows that these name.
 
 internal import OndolEngine
 
 extension Rows {
-  /// Shows the name of each row that holds the content, until `visit` says that it has seen enough.
-  /// Those in keyspaces that were dropped are among them.
+  /// Shows the name of each row that holds the content, until `visit` ends the walk. Includes rows
+  /// in dropped keyspaces.
   func forEachHolder(
     of digest: BlobDigest, _ visit: ([UInt8]) throws(DatabaseError) -> Bool
   ) throws(DatabaseError) {
@@ -15,7 +15,7 @@ extension Rows {
     }
   }
 
-  /// The names of rows that hold the content, some of them.
+  /// The names of some rows that hold the content.
   func holderNames(of digest: BlobDigest, atMost limit: Int) throws(DatabaseError) -> [String] {
     var names: [String] = []
     var namer = RowNamer(self)
@@ -27,18 +27,19 @@ extension Rows {
   }
 }
 
-/// Tells documents by the keys of their rows, or by what stands for these in rows of others.
+/// Names documents by the keys of their rows, or by the names that replace these keys in other
+/// rows.
 struct RowNamer {
   private let rows: Rows
-  /// The patterns of documents' keyspaces that were asked for.
+  /// The patterns of documents' keyspaces that were looked up before.
   private var patterns: [Keyspace: CollectionPattern?] = [:]
 
   init(_ rows: Rows) {
     self.rows = rows
   }
 
-  /// What the row stands for; nil when its keyspace is no more. Of a document in a collection with
-  /// a key of its own only the collection is told.
+  /// The document of the row; nil when its keyspace was dropped. For a document in a collection
+  /// with a key of its own, only the collection is named.
   mutating func name(of key: [UInt8]) throws(DatabaseError) -> String? {
     guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return nil }
     if keyspace == DerivedRows.keyspace {
@@ -54,14 +55,14 @@ struct RowNamer {
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] }).name
   }
 
-  /// Whether the row's keyspace is still there.
+  /// Whether the row's keyspace still exists.
   mutating func isLive(_ key: [UInt8]) throws(DatabaseError) -> Bool {
     guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return false }
     if keyspace.rawValue < Keyspace.familyCapacity { return true }
     return try pattern(of: keyspace) != nil
   }
 
-  /// The pattern of the document whose row has the key; nil when it is no document's.
+  /// The pattern of the document whose row has the key; nil when it is not a document's row.
   mutating func pattern(ofRow key: [UInt8]) throws(DatabaseError) -> CollectionPattern? {
     guard key.count > Keyspace.prefixLength, let keyspace = Keyspace(of: key) else { return nil }
     return try pattern(of: keyspace)

@@ -1,11 +1,11 @@
-// What a commit changes of who holds what: stage 2 of the write path, for commits that write blob
-// references or storage paths. The rows go into the holder's own commit, so a holder and its hold
-// become visible together and survive together.
+// A commit's changes of contents' holders: stage 2 of the write path, for commits that write blob
+// references or storage paths. The rows are part of the holder's own commit, so a holder and its
+// hold become visible together and survive together.
 //
-// A content that is taken hold of must be stored. Its location is read in the commit's snapshot
-// and guarded: when the content is given up at the same time, one of the two commits is refused,
-// is derived again, and finds what the other has left. The other way round, whoever gives a content
-// up guards its holders.
+// A content must be stored before a row can hold it. Its location is read in the commit's snapshot
+// and guarded. When the content is reclaimed at the same time, one of the two commits is refused,
+// is derived again, and finds the other's result. Conversely, reclaiming a content guards its
+// holders.
 
 internal import OndolEngine
 
@@ -13,7 +13,7 @@ internal import OndolEngine
 struct ContentHolding: Sendable {
   private struct Hold: Hashable {
     var digest: BlobDigest
-    /// The key of the row that holds.
+    /// The key of the holding row.
     var row: [UInt8]
   }
 
@@ -26,28 +26,29 @@ struct ContentHolding: Sendable {
 
   var isEmpty: Bool { added.isEmpty && removed.isEmpty && brought.isEmpty }
 
-  /// Has the row at `row` hold the content. A row holds a content once, however often it names it.
+  /// Makes the row at `row` hold the content. A row holds a content once, however often it refers
+  /// to it.
   mutating func add(_ digest: BlobDigest, holder row: [UInt8]) {
     let hold = Hold(digest: digest, row: row)
     if removed.remove(hold) == nil { added.insert(hold) }
   }
 
-  /// Has the row at `row`, which holds the content, let go of it.
+  /// Makes the row at `row`, which holds the content, release it.
   mutating func remove(_ digest: BlobDigest, holder row: [UInt8]) {
     let hold = Hold(digest: digest, row: row)
     if added.remove(hold) == nil { removed.insert(hold) }
   }
 
-  /// Has the commit make a staged content stored, where it is not. Needed only for contents that
-  /// the commit takes hold of; what nobody holds after the commit is left out.
+  /// Makes the commit store a staged content that is not stored yet. Needed only for contents that
+  /// get a holder in the commit; contents without a holder after the commit are left out.
   mutating func bring(_ content: StagedContent) {
     brought[content.digest] = content
   }
 
   /// Adds the rows and guards to a batch derived from `rows`, whose sequence must be its basis.
   ///
-  /// Throws `.failedPrecondition` when a content is taken hold of that is not stored: it never was,
-  /// or nobody held it and it was given up.
+  /// Throws `.failedPrecondition` when a row would hold a content that is not stored: it never was,
+  /// or it had no holder and was reclaimed.
   func settle(into batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     let pending = ContentRelease.pending
     for hold in removed {

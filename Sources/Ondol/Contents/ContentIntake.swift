@@ -1,12 +1,12 @@
-// A content on its way in, piece by piece: on the write path before everything else. Up to the size
-// that a pack takes it is gathered in memory, since its digest must be known first. What is longer
-// goes to a place of its own as it comes: a file or, on a store, parts. The digest is computed
-// while a file's thread writes.
+// The upload of a content, piece by piece: on the write path before everything else. Up to the size
+// that fits a pack, the content is collected in memory, because its digest must be known first. A
+// longer one goes directly to a place of its own: a file or, on a store, parts. The digest is
+// computed while a file's thread writes.
 
 internal import Crypto
 internal import OndolEngine
 
-/// The SHA-256 of bytes as they come.
+/// The SHA-256 of bytes that arrive in pieces.
 struct ContentHasher: Sendable {
   private var hash = SHA256()
 
@@ -28,11 +28,11 @@ struct ContentHasher: Sendable {
   }
 }
 
-/// Takes one content in. In memory there is a piece or two of it, however long it is.
+/// Uploads one content. Memory holds one or two pieces of it, however long it is.
 actor ContentIntake {
   private let store: ContentStore
   private var hasher = ContentHasher()
-  /// What is not yet on its way to the file.
+  /// Bytes that have not been handed to the file yet.
   private var buffer: [UInt8] = []
   private var writer: (any ContentWriter)?
   /// Bytes so far.
@@ -60,7 +60,7 @@ actor ContentIntake {
 
   /// Ends the content. Its bytes are on the device when this returns.
   ///
-  /// Throws `.invalidArgument` when the bytes are not those that `expected` names; then nothing is
+  /// Throws `.invalidArgument` when the bytes do not have the digest `expected`; then nothing is
   /// kept.
   func finish(
     expecting expected: BlobDigest? = nil
@@ -88,7 +88,7 @@ actor ContentIntake {
     return try await store.stage(digest, writtenTo: place)
   }
 
-  /// Runs `body`, which hands on the bytes and finishes; lets go of what came when it throws.
+  /// Runs `body`, which passes on the bytes and finishes; discards the bytes when it throws.
   nonisolated func filled<E: Error>(
     by body: () async throws(E) -> StagedContent
   ) async throws(E) -> StagedContent {
@@ -100,7 +100,7 @@ actor ContentIntake {
     }
   }
 
-  /// Lets go of what came so far.
+  /// Discards the bytes so far.
   func abandon() async {
     buffer = []
     await writer?.abandon()

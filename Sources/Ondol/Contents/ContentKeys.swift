@@ -1,16 +1,17 @@
-// Which rows say what of contents. They are ordinary rows of keyspaces beside the catalog's, all of
-// them in its shard, so that one range of keys in one shard tells everything there is to know of a
-// content, and one guard on it covers everything a decision was made by.
+// The rows about contents. They are ordinary rows of keyspaces beside the catalog's, all of them in
+// its shard. So one range of keys in one shard has everything about a content, and one guard on it
+// covers everything that a decision was based on.
 //
 //   keyspace 1   digest            -> location: where the bytes are
 //   keyspace 2   digest            -> lease: until when the content stays without a holder
-//   keyspace 3   digest ++ holder  -> nothing; the holder is a row, and this is its key, or of a
-//                                     collection with a key of its own what stands for it
-//   keyspace 4   digest            -> release: the commit that took a holder away last, its time
+//   keyspace 3   digest ++ holder  -> nothing; the holder is a row, and this is its key, or the
+//   name
+//                                     that replaces it for a collection with a key of its own
+//   keyspace 4   digest            -> release: the last commit that removed a holder, and its time
 //
-// A content is stored as long as it has a location. A holder's row is written in the commit that
-// makes the holder hold, so who holds what is never counted, only read. A holder in a keyspace that
-// was dropped holds nothing.
+// A content is stored as long as it has a location. A holder's row is written in the same commit as
+// the holder, so holders are never counted, only read. A holder in a dropped keyspace holds
+// nothing.
 
 internal import OndolEngine
 
@@ -25,7 +26,7 @@ enum ContentKey {
   static func lease(_ digest: BlobDigest) -> [UInt8] { key(leases, digest) }
   static func release(_ digest: BlobDigest) -> [UInt8] { key(releases, digest) }
 
-  /// - Parameter name: the row that holds the content, as `CollectionKeys.name(ofRow:)` has it.
+  /// - Parameter name: the row that holds the content, as `CollectionKeys.name(ofRow:)` names it.
   static func holder(_ digest: BlobDigest, _ name: [UInt8]) -> [UInt8] {
     key(holders, digest, room: name.count) + name
   }
@@ -33,7 +34,7 @@ enum ContentKey {
   /// The rows of all holders of a content.
   static func holders(of digest: BlobDigest) -> KeyRange { range(key(holders, digest)) }
 
-  /// The rows of a content's holders among the rows in a range of keys.
+  /// The rows of a content's holders whose keys are in a range.
   static func holders(of digest: BlobDigest, in range: KeyRange) -> KeyRange {
     KeyRange(lower: holder(digest, range.lower), upper: holder(digest, range.upper))
   }
@@ -41,7 +42,7 @@ enum ContentKey {
   /// All rows of one of the keyspaces.
   static func all(_ keyspace: Keyspace) -> KeyRange { range(keyspace.prefix) }
 
-  /// The rows of one of the keyspaces behind those of a digest.
+  /// The rows of one of the keyspaces after those of a digest.
   static func all(_ keyspace: Keyspace, after digest: BlobDigest) -> KeyRange {
     KeyRange(lower: range(key(keyspace, digest)).upper, upper: range(keyspace.prefix).upper)
   }
@@ -59,7 +60,7 @@ enum ContentKey {
     throw DatabaseError(.dataLoss, "the key of a content's row is damaged")
   }
 
-  /// The name of the row that holds, from the key of a holder's row.
+  /// The name of the holding row, from the key of a holder's row.
   static func holdingRow(in key: RawSpan) -> [UInt8] {
     let length = Keyspace.prefixLength + BlobDigest.length
     return key.byteCount < length ? [] : key.extracting(droppingFirst: length).array
@@ -75,8 +76,8 @@ enum ContentKey {
     return key
   }
 
-  /// Everything that begins with `prefix`. A digest has bytes of all values, so the end is the
-  /// next prefix of the same length.
+  /// Everything that begins with `prefix`. A digest has bytes of all values, so the end is the next
+  /// prefix of the same length.
   private static func range(_ prefix: [UInt8]) -> KeyRange {
     var upper = prefix
     while upper.last == .max { upper.removeLast() }
@@ -86,6 +87,6 @@ enum ContentKey {
 }
 
 extension Keyspace {
-  /// Bytes of a keyspace's number in front of a key.
+  /// Bytes of a keyspace's number at the beginning of a key.
   static let prefixLength = 4
 }

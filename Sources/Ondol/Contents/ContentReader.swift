@@ -1,19 +1,19 @@
-// Reading one content: stage 3 of the read path where bytes are beside the rows. Bytes that the
-// system has in memory are read on the caller, which keeps its actor; others on the engine's thread
-// for cold reads. Packs are rewritten while they are read, so a place that is gone is looked up
-// again.
+// Reads one content: stage 3 of the read path for bytes outside the rows. Bytes in the system's
+// cache are read on the caller, which keeps its actor. Others are read on the engine's thread for
+// cold reads. Packs are rewritten while they are read, so when a place is gone the reader looks up
+// the location again.
 
 internal import OndolEngine
 
-/// A content that is open for reading. It stays stored for as long as this lives.
+/// A content that is open for reading. It stays stored while this object exists.
 final class ContentReader: Sendable {
   /// Bytes of the content.
   let length: Int
   private let location: Guarded<ContentLocation>
   private let use: ContentUse
-  /// Opens what is stored, where the reference has a key.
+  /// Decrypts the stored bytes, when the reference has a key.
   private let seal: ContentSeal?
-  /// On a store, keeps other processes from taking the bytes away.
+  /// On a store, keeps other processes from removing the bytes.
   private let base: HeldBase?
   private let store: ContentStore
 
@@ -31,7 +31,7 @@ final class ContentReader: Sendable {
     self.store = store
   }
 
-  /// The path of a file with the content's bytes and no others, when it has one.
+  /// The path of a file with exactly the content's bytes, if there is one.
   var filePath: String? { seal != nil ? nil : store.contents.path(of: location.withLock { $0 }) }
 
   /// Whether the content has a file of its own that is encrypted.
@@ -42,7 +42,7 @@ final class ContentReader: Sendable {
   /// The bytes in `range`, all of them checked.
   ///
   /// - Throws: `.outOfRange` when the content has no such bytes; `.dataLoss` when they are damaged,
-  ///   naming the file, the byte and who holds the content.
+  ///   naming the file, the byte and the holders of the content.
   /// - Complexity: O(bytes), with up to 64 KiB more on either side, and one or two system calls.
   func read(_ range: Range<Int>) async throws(DatabaseError) -> [UInt8] {
     guard range.lowerBound >= 0, range.upperBound <= length else {
@@ -59,7 +59,7 @@ final class ContentReader: Sendable {
     return bytes
   }
 
-  /// Bytes of what is stored.
+  /// Stored bytes in a range.
   private func readStored(_ range: Range<Int>) async throws(DatabaseError) -> [UInt8] {
     var attempts = 0
     while true {
@@ -67,9 +67,9 @@ final class ContentReader: Sendable {
       do throws(EngineError) {
         return try await read(place, range)
       } catch {
-        // It may have moved meanwhile; each time somebody has made a commit. Where another process
-        // did, it is not seen before files are looked at again. Parts may have gone from a process
-        // that was away for longer than what it reads is kept.
+        // It may have moved meanwhile; each move is a commit. A move by another process is visible
+        // only after a refresh. Parts may be gone for a process that was away for longer than the
+        // data it reads is kept.
         attempts += 1
         guard error.isMissingFile || place.isInParts, attempts < Self.mostAttempts else {
           throw await store.explained(error, of: digest)
@@ -101,7 +101,7 @@ final class ContentReader: Sendable {
 }
 
 extension ContentStore {
-  /// What the engine threw about a content, and who holds it.
+  /// The engine's error about a content, with the content's holders.
   func explained(_ error: EngineError, of digest: BlobDigest) async -> DatabaseError {
     var explained = DatabaseError(error)
     guard explained.code == .dataLoss || explained.code == .notFound else { return explained }
@@ -114,6 +114,6 @@ extension ContentStore {
     return explained
   }
 
-  /// Holders that an error names.
+  /// The most holders that an error names.
   private static let mostNamed = 8
 }

@@ -1,15 +1,15 @@
-// Contents on their way out of files that are sealed with a key that is to go, or with none. What
-// is in packs is moved as from packs that are mostly dead; a content with a file of its own is
-// copied into another. Only locations change, and readers find the new ones.
+// Moves contents out of files that are sealed with a key to be removed, or with none. Contents in
+// packs are moved as from packs that are mostly dead; a content with a file of its own is copied
+// into another file. Only locations change, and readers find the new ones.
 
 internal import OndolEngine
 
 extension ContentReclaimer {
   /// Moves all contents out of files with a number before `border`, and removes the files that
-  /// nothing names any more. Those that somebody is at work on stay, for the next call.
+  /// nothing refers to any more. Files in use stay for the next call.
   ///
-  /// - Parameter progress: gets bytes of files as they become empty.
-  /// - Throws: `.dataLoss` where a content cannot be read, when all others are moved.
+  /// - Parameter progress: receives bytes of files as they become empty.
+  /// - Throws: `.dataLoss` when a content cannot be read, after all others have been moved.
   func leaveFiles(
     before border: FileNumber, _ progress: (UInt64) -> Void
   ) async throws(DatabaseError) {
@@ -50,7 +50,7 @@ extension ContentReclaimer {
         continue
       }
       guard try await commit([(digest, from: .file(place), to: copy)], &report) else {
-        // It was given up meanwhile.
+        // It was reclaimed meanwhile.
         store.contents.discard(copy)
         continue
       }

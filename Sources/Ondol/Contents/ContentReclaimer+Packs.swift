@@ -1,13 +1,13 @@
-// Where space comes back. A file with one content goes when its content was given up. A pack goes
-// when it is more than half dead: what lives in it is appended to another pack, each location is
-// changed under a guard, and then nothing names the old one. Only locations change, never a
-// document. What a crash left, bytes that no row names, is found once in every life by looking
-// through the locations.
+// Frees space in files. A file with one content is removed when its content has been reclaimed. A
+// pack is removed when more than half of it is dead: its live contents are appended to another
+// pack, each location is changed under a guard, and then nothing refers to the old pack. Only
+// locations change, never a document. Bytes that a crash left without a row are found once in every
+// session, by looking through the locations.
 
 internal import Logging
 internal import OndolEngine
 
-/// The contents that are in some packs, and how much of each pack they take.
+/// The contents in some packs, and how much of each pack they take.
 private struct PackContents: Sendable {
   struct Entry: Sendable {
     var digest: BlobDigest
@@ -15,9 +15,9 @@ private struct PackContents: Sendable {
   }
 
   var live: [FileNumber: UInt64] = [:]
-  /// Files of their own that a location names.
+  /// Files of their own that a location refers to.
   var named: Set<FileNumber> = []
-  /// What is in the packs that were asked for.
+  /// The contents of the requested packs.
   var entries: [Entry] = []
 }
 
@@ -28,9 +28,9 @@ extension ContentReclaimer {
   /// Packs that are rewritten in one pass.
   private static let packsTogether = 4
 
-  // MARK: - Looking through
+  // MARK: - Survey
 
-  /// Finds out, once, what an earlier life left that no row names.
+  /// Finds, once, bytes that an earlier session left without a row.
   func survey(_ report: inout ReclaimReport) async throws(DatabaseError) {
     if state.withLock({ $0.hasSurveyed }) { return }
     let files = try await listFiles()
@@ -45,7 +45,7 @@ extension ContentReclaimer {
             let live = contents.live[file.number] ?? 0
             let known = ContentFile.packOverhead + live
             let dead = file.sizeBytes - min(file.sizeBytes, known)
-            // One without any content goes, even where there is nothing in it.
+            // A file without any content is removed, even when it is empty.
             state.dead[file.number] = live == 0 ? max(1, dead) : dead
           }
         }
@@ -58,7 +58,7 @@ extension ContentReclaimer {
     try await store.readingFiles { (contents) throws(EngineError) in try contents.listFiles() }
   }
 
-  /// Goes through all locations.
+  /// Walks all locations.
   private func lookThrough(
     collecting packs: Set<FileNumber>
   ) async throws(DatabaseError) -> PackContents {
@@ -77,9 +77,9 @@ extension ContentReclaimer {
     return contents
   }
 
-  // MARK: - Making room
+  // MARK: - Freeing space
 
-  /// Removes files that nothing names, and rewrites packs that are more than half dead.
+  /// Removes files that nothing refers to, and rewrites packs that are more than half dead.
   func makeRoom(_ report: inout ReclaimReport) async throws(DatabaseError) {
     let abandoned = store.contents.takeAbandoned()
     let unremoved = store.contents.takeUnremoved()
@@ -98,7 +98,7 @@ extension ContentReclaimer {
     try await removeDoomed(&report)
   }
 
-  /// Packs of which more than half is dead, and which get nothing more.
+  /// Packs of which more than half is dead, and to which nothing is appended any more.
   private func choosePacks() async throws(DatabaseError) -> [ContentFile] {
     let dead = state.withLock { $0.dead }
     guard dead.values.contains(where: { $0 > 0 }) else { return [] }
@@ -128,8 +128,8 @@ extension ContentReclaimer {
 
   // MARK: - Moving
 
-  /// Moves what lives in the packs elsewhere; gives back those that nothing names any more. A pack
-  /// with damage in it stays, for whoever mends it.
+  /// Moves the live contents of the packs elsewhere; returns the packs that nothing refers to any
+  /// more. A damaged pack stays until it is repaired.
   func empty(
     _ packs: [ContentFile], _ damage: inout EngineError?, _ report: inout ReclaimReport
   ) async throws(DatabaseError) -> [ContentFile] {
@@ -181,9 +181,9 @@ extension ContentReclaimer {
       (entry.digest, from: ContentLocation.pack(entry.place), to: place)
     }
     if try await commit(moves, &report) { return }
-    // Someone came in between, to one of them.
+    // Another commit came in between, for one of them.
     for (entry, move) in zip(sound, moves) where try await !commit([move], &report) {
-      // It was given up, or else it is still where it was.
+      // It was reclaimed, or it is still where it was.
       if try await store.location(of: entry.digest) == move.from { stuck.insert(entry.place.pack) }
       store.contents.discard(move.to)
     }
@@ -196,8 +196,8 @@ extension ContentReclaimer {
     }
   }
 
-  /// Has the locations lead to the new places; false, and nothing has happened, when one of them
-  /// changed meanwhile.
+  /// Changes the locations to the new places; false, without any effect, when one of them changed
+  /// meanwhile.
   func commit(
     _ moves: [(BlobDigest, from: ContentLocation, to: ContentLocation)],
     _ report: inout ReclaimReport
@@ -227,8 +227,8 @@ extension ContentStore {
   /// Rows that are looked at in one snapshot.
   private static let rowsTogether = 1_000
 
-  /// Shows where each content is, in the order of their digests. Contents that come or go meanwhile
-  /// may be among them or not.
+  /// Shows the location of each content, in the order of digests. Contents that are added or
+  /// removed meanwhile may or may not be included.
   func forEachLocation(
     _ visit: (BlobDigest, ContentLocation) -> Void
   ) async throws(DatabaseError) {
@@ -242,8 +242,8 @@ extension ContentStore {
     } while last != nil
   }
 
-  /// Takes out the rows by which documents of a family held contents that is no more, and has the
-  /// contents looked at.
+  /// Removes the rows by which documents of a dropped family held contents, and has these contents
+  /// checked.
   func release(heldByFamily family: UInt32) async throws(DatabaseError) {
     var last: [UInt8]?
     repeat {
@@ -262,7 +262,7 @@ extension ContentStore {
 }
 
 extension Rows {
-  /// Where some contents are.
+  /// The locations of some contents.
   fileprivate func locations(
     after digest: BlobDigest?, atMost limit: Int
   ) throws(DatabaseError) -> [(BlobDigest, ContentLocation)] {
@@ -284,8 +284,8 @@ extension Rows {
     return found
   }
 
-  /// A batch that takes out holders of a family among some rows of holders, and the last of these;
-  /// nil at the end.
+  /// A batch that removes a family's holders among some rows of holders, and the last of these
+  /// rows; nil at the end.
   fileprivate func releasing(
     heldByFamily family: UInt32, after key: [UInt8]?, atMost limit: Int
   ) throws(DatabaseError) -> (Batch, [UInt8]?) {
@@ -298,7 +298,7 @@ extension Rows {
     var seen = 0
     while try walk.next() {
       let row = ContentKey.holdingRow(in: walk.cursor.key)
-      // A family has the upper twenty bits.
+      // A family is the upper twenty bits.
       if row.count > 2, row[0] == prefix[0], row[1] == prefix[1], row[2] >> 4 == prefix[2] >> 4 {
         let digest = try ContentKey.digest(in: walk.cursor.key)
         batch.delete(walk.cursor.key)

@@ -1,19 +1,19 @@
-// Where space comes back on a store: parts of contents that no location names. Rows lead to them
-// (LooseParts), whoever has left them. Parts of a content that was given up stay until every
-// process reads as of a later commit, which whoever has the content open keeps its process from.
+// Frees space on a store: removes parts of contents that no location refers to. Rows lead to them
+// (LooseParts), whichever process left them. Parts of a reclaimed content stay until every process
+// reads as of a later commit. A process that has the content open keeps itself from that.
 //
 // Any process may do this, several at once: every commit guards what it was derived from, and parts
-// that are gone need not be removed. One that has begun something finishes it; the others look now
-// and then for what somebody who died has left.
+// that are gone need no removal. A process completes what it has begun. The others check from time
+// to time for what a dead process has left.
 
 internal import OndolEngine
 
 extension ContentReclaimer {
-  /// Microseconds without a word after which an upload is taken for abandoned. The uploader may
-  /// live all the same: then its commit is refused.
+  /// Microseconds without a sign of life after which an upload counts as abandoned. If the uploader
+  /// is alive after all, its commit is refused.
   static let patienceWithUploads: Int64 = 3_600_000_000
 
-  /// Removes parts of contents that nobody will read.
+  /// Removes parts of contents that no process will read.
   func removeLooseParts(
     _ agenda: inout Agenda, _ report: inout ReclaimReport
   ) async throws(DatabaseError) {
@@ -43,13 +43,13 @@ extension ContentReclaimer {
     } while last != nil
   }
 
-  /// Nobody sees an older state than this commit's. Not history: it names contents, and those that
-  /// it names are not given up.
+  /// No process reads a state older than this commit's. History does not count: it refers to
+  /// contents, and contents that it refers to are not reclaimed.
   private var seenByAll: SequenceNumber {
     engine.retainedThrough(shardOf: ContentKey.locations.prefix)
   }
 
-  /// The state of the row whose parts may go; nil when they may not yet.
+  /// The state of the row whose parts may be removed; nil when they may not be yet.
   private func removableState(
     of loose: LooseParts, _ parts: RemoteParts, _ agenda: inout Agenda
   ) async throws(DatabaseError) -> LooseParts.State? {
@@ -85,7 +85,7 @@ extension Rows {
     }
   }
 
-  /// Some parts that no location names, behind others.
+  /// Some parts that no location refers to, after others.
   fileprivate func looseParts(
     after last: LooseParts?, atMost limit: Int
   ) throws(DatabaseError) -> [LooseParts] {
@@ -101,8 +101,8 @@ extension Rows {
 }
 
 extension Batch {
-  /// Makes a content stored whose bytes are at `location`; false, and the batch is of no use, when
-  /// they were taken for abandoned.
+  /// Makes the content whose bytes are at `location` stored. Returns false when they were taken for
+  /// abandoned; the batch is then of no use.
   mutating func makeStored(
     _ digest: BlobDigest, at location: ContentLocation, _ rows: Rows
   ) throws(DatabaseError) -> Bool {

@@ -1,27 +1,27 @@
-// Gives up the contents that nobody holds, a few at a time, beside everything else. What is to be
-// looked at is in rows: a release for each content that lost a holder, a lease for each that has
-// none yet. So a crash loses nothing of it, and an opening goes on where the last life stopped.
+// Reclaims contents without a holder, a few at a time, in the background. Rows list what to look
+// at: a release for each content that lost a holder, a lease for each that has none yet. So a crash
+// loses nothing, and the next session continues where the last one stopped.
 //
-// A content is given up in one commit, which takes its location away and guards all that was looked
-// at: its holders, its lease, its location. Whoever takes hold of it at the same time guards the
-// location, so one of the two is refused. Before that commit
+// A content is reclaimed in one commit, which removes its location and guards everything that was
+// checked: its holders, its lease, its location. A concurrent commit that adds a holder guards the
+// location, so one of the two is refused. The conditions for that commit are:
 //
-//   - no live row holds it, its lease is over, and nobody here reads it or has staged it;
+//   - no live row holds it, its lease is over, and nothing in this process reads or stages it;
 //   - its last release is older than the grace period;
-//   - and is flushed in every view that lives: no snapshot, and nothing that a power cut brings
-//     back, is older;
-//   - and is before the history that can be read again, if there is one.
+//   - that release is flushed in every view in use: no snapshot, and no state that a power cut
+//     would restore, is older;
+//   - that release is before the history that can be read again, if there is one.
 //
-// Files go afterwards, when that commit is on the device: see ContentReclaimer+Packs.
+// Files are removed afterwards, when that commit is on the device: see ContentReclaimer+Packs.
 
 internal import Logging
 internal import OndolEngine
 
-/// What one pass came to.
+/// The result of one pass.
 package struct ReclaimReport: Sendable, Equatable {
-  /// Contents given up.
+  /// Contents reclaimed.
   package var contents = 0
-  /// Bytes of files that went or became smaller.
+  /// Bytes of files that were removed or became smaller.
   package var bytes: UInt64 = 0
   /// Files removed.
   package var files = 0
@@ -32,13 +32,13 @@ package struct ReclaimReport: Sendable, Equatable {
 /// Reclaims the contents of one database.
 struct ContentReclaimer: Sendable {
   struct State: Sendable {
-    /// When the timer goes off.
+    /// When the timer fires.
     var next: Int64?
-    /// Microseconds until what somebody still sees is looked at again.
+    /// Microseconds until contents that are still visible to a reader are checked again.
     var patience = ContentReclaimer.leastPatience
-    /// Bytes of each pack that no location names, as far as known.
+    /// Bytes of each pack that no location refers to, as far as known.
     var dead: [FileNumber: UInt64] = [:]
-    /// Whether the packs and files that an earlier life left were looked through.
+    /// Whether the packs and files of earlier sessions have been surveyed.
     var hasSurveyed = false
     /// Files to remove.
     var doomed: [ContentFile] = []
@@ -47,11 +47,12 @@ struct ContentReclaimer: Sendable {
 
   let store: ContentStore
 
-  /// Contents that are looked at in one snapshot and given up in one commit.
+  /// Contents that are checked in one snapshot and reclaimed in one commit.
   static let together = 64
-  /// Microseconds of rest between two steps, so that others get the device.
+  /// Microseconds of pause between two steps, so that other work gets the device.
   static let rest: Int64 = 2_000
-  /// Microseconds until what somebody still sees is looked at again: twice as many each time.
+  /// Microseconds until contents that are still visible to a reader are checked again; doubled each
+  /// time.
   static let leastPatience: Int64 = 10_000_000
   private static let mostPatience: Int64 = 600_000_000
 
@@ -65,12 +66,12 @@ struct ContentReclaimer: Sendable {
   var state: Guarded<State> { store.reclaiming }
   private var grace: Int64 { store.options.blobGracePeriod.microseconds }
 
-  /// What was reclaimed since the database was opened.
+  /// Everything reclaimed since the database was opened.
   var total: ReclaimReport { state.withLock { $0.total } }
 
-  // MARK: - When
+  // MARK: - Schedule
 
-  /// Has the timer go off at `time` at the latest.
+  /// Makes the timer fire at `time` at the latest.
   func expect(by time: Int64) {
     if engine.isReadOnly { return }
     let isSooner = state.withLock { state in
@@ -79,7 +80,7 @@ struct ContentReclaimer: Sendable {
       return true
     }
     guard isSooner else { return }
-    // Weak, so that a timer for tomorrow does not keep a database that was let go.
+    // Weak, so that a timer for tomorrow does not keep a released database alive.
     engine.startInBackground { [weak store, environment] in
       while environment.now() < time {
         if Task.isCancelled { return }
@@ -89,7 +90,8 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  /// Has contents looked at once they may be given up that have just lost a holder.
+  /// Schedules a check of contents that have just lost a holder, for the time when they may be
+  /// reclaimed.
   func noteRelease() { expect(by: environment.now() &+ grace) }
 
   private func run(dueAt time: Int64) async {
@@ -110,8 +112,7 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  /// Gives up what may be, and makes room; then sets the timer for what may not be yet. One pass at
-  /// a time.
+  /// Reclaims what is due, and frees space; then sets the timer for the rest. One pass at a time.
   @concurrent
   func reclaim() async throws(DatabaseError) -> ReclaimReport {
     try await takeTurn()
@@ -134,7 +135,7 @@ struct ContentReclaimer: Sendable {
     return report
   }
 
-  /// How long to wait for others to let go.
+  /// How long to wait for readers to release contents.
   private func patience(after report: ReclaimReport) -> Int64 {
     state.withLock { state in
       let isStuck = report == ReclaimReport()
@@ -144,8 +145,8 @@ struct ContentReclaimer: Sendable {
     }
   }
 
-  /// Waits until no pass is on its way, and has those that come wait for `endTurn()`. Also for
-  /// whoever stores contents that nobody holds yet, however long it takes.
+  /// Waits until no pass is running, and makes later passes wait for `endTurn()`. Code that stores
+  /// contents without a holder also uses it, for as long as it takes.
   func takeTurn() async throws(DatabaseError) {
     try await store.turns.acquire(.reclaiming)
   }
@@ -154,16 +155,16 @@ struct ContentReclaimer: Sendable {
     store.turns.release(.reclaiming)
   }
 
-  /// When there is something to do next.
+  /// When the next work is due.
   struct Agenda {
     private(set) var next: Int64?
-    /// Somebody still sees what could go, and nobody knows for how long.
+    /// Readers still see contents that could be reclaimed, for an unknown time.
     var mustWait = false
 
     mutating func note(_ time: Int64) { next = min(next ?? time, time) }
   }
 
-  // MARK: - What
+  // MARK: - Reclaiming
 
   private func lookAtReleases(
     _ agenda: inout Agenda, _ report: inout ReclaimReport
@@ -202,7 +203,7 @@ struct ContentReclaimer: Sendable {
     } while begin != nil
   }
 
-  /// Releases up to here are seen by nobody any more.
+  /// Releases up to this one are no longer visible to any reader.
   private var retained: SequenceNumber {
     let views = engine.retainedThrough(shardOf: ContentKey.locations.prefix)
     return min(views, engine.historyStart ?? views)
@@ -214,7 +215,7 @@ struct ContentReclaimer: Sendable {
     if digests.isEmpty { return }
     try refuseWhenCancelled("the rest is reclaimed later")
     if try await !lookAtOnce(digests, &agenda, &report) {
-      // Someone came in between, to one of them.
+      // Another commit came in between, for one of them.
       for digest in digests where try await !lookAtOnce([digest], &agenda, &report) {
         agenda.mustWait = true
       }
@@ -222,7 +223,7 @@ struct ContentReclaimer: Sendable {
     await environment.rest(Self.rest)
   }
 
-  /// Looks at some contents and commits what follows; false when something changed meanwhile.
+  /// Checks some contents and commits the result; false when something changed meanwhile.
   private func lookAtOnce(
     _ digests: [BlobDigest], _ agenda: inout Agenda, _ report: inout ReclaimReport
   ) async throws(DatabaseError) -> Bool {
@@ -244,12 +245,12 @@ struct ContentReclaimer: Sendable {
     return true
   }
 
-  /// Notes what became of the bytes of contents that were given up.
+  /// Records what happened to the bytes of reclaimed contents.
   private func note(_ locations: [ContentLocation]) {
     state.withLock { state in
       for location in locations {
         switch location {
-        // Of parts there are rows.
+        // Parts have rows of their own.
         case .inline, .parts: break
         case .pack(let place): state.dead[place.pack, default: 0] += location.storedBytes
         case .file(let place):
@@ -262,7 +263,7 @@ struct ContentReclaimer: Sendable {
 }
 
 extension ContentStore {
-  /// Runs `body` and has its error as the product says it.
+  /// Runs `body` and converts its error into the public one.
   func withEngine(
     _ body: (Engine) async throws(EngineError) -> Void
   ) async throws(DatabaseError) {

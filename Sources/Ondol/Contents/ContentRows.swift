@@ -1,8 +1,9 @@
-// The values of a content's rows but its location, which the engine writes (see ContentLocation).
+// The values of a content's rows except its location, which the engine writes (see
+// ContentLocation).
 
 internal import OndolEngine
 
-/// Until when a content stays that nobody holds.
+/// Until when a content stays without a holder.
 struct ContentLease: Sendable, Equatable {
   /// Microseconds since 1970.
   var end: Int64
@@ -24,13 +25,13 @@ struct ContentLease: Sendable, Equatable {
   }
 }
 
-/// The commit that took a content's holder away last: from there on nobody may hold it.
+/// The last commit that removed a holder of a content: from then on it may have none.
 struct ContentRelease: Sendable, Equatable {
   var sequence: SequenceNumber
   /// Microseconds since 1970.
   var time: Int64
 
-  /// What is written; the commit fills its number and time in.
+  /// The initial bytes; the commit fills in its number and time.
   static let pending = [UInt8](repeating: 0, count: 16)
   static let stamps: [(offset: Int, form: StampForm)] = [(0, .sequence), (8, .time)]
 

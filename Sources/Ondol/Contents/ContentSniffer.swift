@@ -1,17 +1,17 @@
-// What kind of bytes a content is, told from its first bytes: for puts that do not say it. Only
-// marks that a format's own specification demands count; the rest is text when it is UTF-8, and
-// bytes otherwise. A guess that is wrong is harmless: nothing in the database depends on it.
+// Detects the content type from the first bytes, for puts that do not give it. Only marks that a
+// format's own specification requires count. Other bytes are text when they are UTF-8, and bytes
+// otherwise. A wrong guess is harmless: nothing in the database depends on it.
 
 internal import OndolEngine
 
-/// Tells kinds of content apart.
+/// Detects content types.
 enum ContentSniffer {
-  /// What is called what nobody knows.
+  /// The type of unknown contents.
   static let unknown = "application/octet-stream"
-  /// The bytes that are looked at.
+  /// The number of bytes that are looked at.
   static let length = 4_096
 
-  /// The content type of bytes that begin with `head`; `isWhole` when that is all of them.
+  /// The content type of bytes that begin with `head`; `isWhole` says that these are all bytes.
   static func contentType(of head: [UInt8], isWhole: Bool) -> String {
     let isCut = !isWhole || head.count > length
     let head = head.count > length ? Array(head[..<length]) : head
@@ -51,7 +51,8 @@ enum ContentSniffer {
     return nil
   }
 
-  /// Of a file in ISO's base media format, by its major brand and then the compatible ones.
+  /// The type of a file in ISO's base media format, by its major brand and then the compatible
+  /// ones.
   private static func mediaType(ofBrands head: [UInt8]) -> String {
     let size = head[..<4].reduce(0) { $0 << 8 | Int($1) }
     var brands = [word(head, at: 8)]
@@ -85,12 +86,12 @@ enum ContentSniffer {
     if head.isEmpty { return nil }
     var head = head
     if isCut {
-      // The end may be within a character, of four bytes at most.
+      // The end may be within a character of at most four bytes.
       for _ in 0..<3 where head.last.map({ $0 & 0xc0 == 0x80 }) == true { head.removeLast() }
       if head.last.map({ $0 >= 0xc0 }) == true { head.removeLast() }
     }
     if head.starts(with: [0xef, 0xbb, 0xbf]) { head.removeFirst(3) }
-    // Line breaks, tabs and form feeds are the controls that texts have.
+    // Line breaks, tabs and form feeds are the controls that occur in text.
     let isControl = { (byte: UInt8) in byte < 0x20 && !(9...13).contains(byte) && byte != 0x1b }
     guard !head.contains(where: isControl), let text = String(utf8: head.bytes) else { return nil }
     let start = text.drop(while: \.isWhitespace).prefix(256)
@@ -103,7 +104,7 @@ enum ContentSniffer {
     return "text/plain"
   }
 
-  /// Whether it begins as a JSON object or array does.
+  /// Whether it begins like a JSON object or array.
   private static func isJSON(_ text: Substring) -> Bool {
     guard let first = text.first, first == "{" || first == "[" else { return false }
     guard let next = text.dropFirst().first(where: { !$0.isWhitespace }) else { return false }

@@ -1,10 +1,10 @@
-// Contents between their bytes and their commit. The bytes are on the device and in nobody's way;
-// no row names them yet. What no commit comes to name is let go of when the last of those has gone
-// who staged it, except where nobody knows whether a commit came about.
+// Contents between their upload and their commit. Their bytes are on the device, and no row refers
+// to them yet. Bytes that no commit refers to are removed when the last uploader has released them,
+// unless it is unknown whether a commit happened.
 
 internal import OndolEngine
 
-/// Bytes that were written and are to be named by a commit.
+/// Written bytes that a commit will refer to.
 final class StagedBytes: Sendable {
   private struct Outcome: Sendable {
     var isNamed = false
@@ -36,20 +36,20 @@ final class StagedBytes: Sendable {
     }
   }
 
-  /// A commit names them.
+  /// Records that a commit refers to them.
   func noteNamed() { outcome.withLock { $0.isNamed = true } }
 
-  /// Whether a commit names them is known only when the database is opened again.
+  /// Records that only the next open can determine whether a commit refers to them.
   func noteDoubt() { outcome.withLock { $0.isInDoubt = true } }
 }
 
-/// A content that a commit may take hold of: stored already, or with bytes that the commit brings.
-/// While it lives the content is not given up.
+/// A content that a commit may hold: stored already, or with bytes that the commit brings. It is
+/// not reclaimed while this object exists.
 final class StagedContent: Sendable {
   private struct State: Sendable {
-    /// None when the content was stored already, and none once it is known what became of them.
+    /// Nil when the content was stored already, and once the outcome for the bytes is known.
     var bytes: StagedBytes?
-    /// Whether the commit that was prepared last names them.
+    /// Whether the commit that was prepared last refers to them.
     var isOffered = false
   }
 
@@ -71,7 +71,8 @@ final class StagedContent: Sendable {
     if state.isOffered { state.bytes?.noteDoubt() }
   }
 
-  /// Where the bytes are, for a commit that makes the content stored; nil when there are none.
+  /// The location of the bytes, for a commit that makes the content stored; nil when there are
+  /// none.
   func offer() -> ContentLocation? {
     state.withLock { state in
       state.isOffered = state.bytes != nil
@@ -79,11 +80,11 @@ final class StagedContent: Sendable {
     }
   }
 
-  /// Says that the commit which is being prepared finds the content stored.
+  /// Records that the commit in preparation finds the content stored.
   func withdraw() { state.withLock { $0.isOffered = false } }
 
-  /// Says how the commit ended: nil when it is acknowledged, otherwise what it failed with. Not
-  /// needed where no commit was tried.
+  /// Records how the commit ended: nil when it was acknowledged, otherwise its error. Not needed
+  /// when no commit was tried.
   func finish(after error: DatabaseError?) {
     let old = state.withLock { state in
       defer { state = State() }
@@ -99,7 +100,8 @@ final class StagedContent: Sendable {
   }
 }
 
-/// The contents that are being staged: a thousand who put the same bytes at once write them once.
+/// The contents that are being staged: a thousand concurrent puts of the same bytes write them
+/// once.
 final class StagingTable: Sendable {
   private struct Reference: Sendable {
     weak let bytes: StagedBytes?
@@ -112,8 +114,8 @@ final class StagingTable: Sendable {
     self.turns = turns
   }
 
-  /// The bytes that someone else has staged; or nil, and then the caller is to write them and to
-  /// call `end`. Waits for one who is writing them.
+  /// The bytes that another caller has staged. With nil, the caller must write them and call `end`.
+  /// Waits for a caller that is writing them.
   func begin(_ digest: BlobDigest) async throws(DatabaseError) -> StagedBytes? {
     if let bytes = staged(digest) { return bytes }
     try await turns.acquire(.staging(digest))
@@ -132,7 +134,7 @@ final class StagingTable: Sendable {
     turns.release(.staging(digest))
   }
 
-  /// The bytes are gone.
+  /// Forgets bytes that are gone.
   fileprivate func forget(_ digest: BlobDigest) {
     entries.withLock { entries in
       if entries[digest]?.bytes == nil { entries[digest] = nil }

@@ -1,17 +1,17 @@
-// What the contents of a database take, file by file, counted from their rows: nothing of it is
-// kept anywhere, so nothing of it can be wrong. What apps are told is in StorageStatistics.
+// The space that the contents of a database take, file by file, counted from their rows. Nothing of
+// it is stored, so nothing of it can be wrong. Apps receive StorageStatistics.
 
 internal import OndolEngine
 
-/// How many contents a database has, who holds them, and what they take.
+/// How many contents a database has, their holders, and the space they take.
 struct ContentStatistics: Sendable, Hashable {
   /// A file that many contents share.
   struct Pack: Sendable, Hashable {
     /// The number in the file's name.
     var number: UInt64
-    /// Bytes of contents in it that are stored.
+    /// Bytes of stored contents in it.
     var liveBytes: UInt64
-    /// Bytes in it that nothing refers to; they come back when they are more than half.
+    /// Bytes in it that nothing refers to. They are freed when they are more than half.
     var deadBytes: UInt64
   }
 
@@ -23,16 +23,16 @@ struct ContentStatistics: Sendable, Hashable {
   var storedBytes: UInt64 = 0
   /// Documents and paths that hold a content, once for each content that they hold.
   var holders = 0
-  /// Contents that stay for a while though nobody holds them.
+  /// Contents that a lease keeps without a holder.
   var leases = 0
   /// The shared files.
   var packs: [Pack] = []
-  /// Bytes of files that went since the database was opened.
+  /// Bytes of files freed since the database was opened.
   var reclaimedBytes: UInt64 = 0
 }
 
 extension ContentStore {
-  /// Counts what is there.
+  /// Counts the stored contents.
   ///
   /// - Complexity: O(contents and holders), whose rows are read; no content is.
   func statistics() async throws(DatabaseError) -> ContentStatistics {
@@ -68,7 +68,7 @@ extension ContentStore {
     return statistics
   }
 
-  /// Runs `body`, which looks at files, on the thread for cold reads.
+  /// Runs `body`, which reads files, on the thread for cold reads.
   func readingFiles<R: Sendable>(
     _ body: @escaping @Sendable (Contents) throws(EngineError) -> R
   ) async throws(DatabaseError) -> R {

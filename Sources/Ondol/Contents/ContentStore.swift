@@ -1,21 +1,21 @@
-// The contents of a database: bytes that are named by their digest and stored once, whoever holds
-// them. This is where bytes come in and go out. What keeps a content is in rows (ContentKeys): a
-// commit that takes hold of one writes them (ContentHolding), and what nobody holds any more is
-// given up by the reclaimer (ContentReclaimer).
+// The contents of a database: bytes that are identified by their digest and stored once, whatever
+// holds them. Bytes enter and leave the database here. Rows keep a content stored (ContentKeys). A
+// commit that adds a holder writes them (ContentHolding), and the reclaimer removes contents
+// without a holder (ContentReclaimer).
 //
-// A put has two halves. Staging writes the bytes and makes the device have them; then a commit
-// names them, either the holder's own or one that gives the content a lease. A power cut between
-// the two leaves bytes that no row names, which the reclaimer finds.
+// A put has two halves. Staging writes the bytes and syncs them. Then a commit refers to them,
+// either the holder's own or one that gives the content a lease. A power cut between the two leaves
+// bytes that no row refers to, which the reclaimer finds.
 
 internal import OndolEngine
 
-/// Contents of one database.
+/// The contents of one database.
 final class ContentStore: Sendable {
   let engine: Engine
   let contents: Contents
   let catalog: Catalog
   let uses = ContentUses()
-  /// Who writes a content's bytes, or gives contents up, one at a time.
+  /// Lets only one caller at a time write a content's bytes or reclaim contents.
   let turns = Latches()
   private let staging: StagingTable
   let environment: Environment
@@ -36,18 +36,18 @@ final class ContentStore: Sendable {
   /// Wall clock in microseconds since 1970.
   func now() -> Int64 { environment.now() }
 
-  /// Gives up what nobody holds.
+  /// Reclaims contents without a holder.
   var reclaimer: ContentReclaimer { ContentReclaimer(self) }
 
   // MARK: - Staging
 
-  /// Begins a content that comes piece by piece.
+  /// Begins the upload of a content in pieces.
   func beginIntake() -> ContentIntake { ContentIntake(self) }
 
-  /// Takes a whole content in. Its bytes are on the device when this returns, and go with the last
-  /// of those who staged them unless a commit names them.
+  /// Stages a whole content. Its bytes are on the device when this returns. They are removed when
+  /// the last uploader has released them, unless a commit refers to them.
   ///
-  /// Throws `.invalidArgument` when the bytes are not those that `expected` names, and
+  /// Throws `.invalidArgument` when the bytes do not have the digest `expected`, and
   /// `.resourceExhausted` when the disk is full; then nothing is kept.
   @concurrent
   func stage(
@@ -65,8 +65,8 @@ final class ContentStore: Sendable {
     }
   }
 
-  /// Stages a content that has a place of its own already. Where the content is stored in another
-  /// one, its bytes there go.
+  /// Stages a content that has a place of its own already. If the content is stored elsewhere, the
+  /// bytes at this place are removed.
   func stage(
     _ digest: BlobDigest, writtenTo place: ContentLocation
   ) async throws(DatabaseError) -> StagedContent {
@@ -78,8 +78,8 @@ final class ContentStore: Sendable {
     }
   }
 
-  /// Stages a content whose bytes `write` writes, unless they are stored or someone else has staged
-  /// them.
+  /// Stages a content whose bytes `write` writes, unless they are stored or another caller has
+  /// staged them.
   private func stage(
     _ digest: BlobDigest, length: Int,
     _ write: @Sendable () async throws(EngineError) -> ContentLocation
@@ -104,7 +104,7 @@ final class ContentStore: Sendable {
     return try await read { (rows) throws(DatabaseError) in try rows.row(key) != nil }
   }
 
-  /// What is wrong when the digest is not the one that was expected.
+  /// The error for a digest that is not the expected one.
   static func mismatch(_ digest: BlobDigest, _ expected: BlobDigest?) -> DatabaseError? {
     guard let expected, digest != expected else { return nil }
     return DatabaseError(
@@ -113,8 +113,8 @@ final class ContentStore: Sendable {
 
   // MARK: - Leases
 
-  /// Makes a staged content stored without a holder: it stays for as long as a lease does, or until
-  /// somebody holds it.
+  /// Makes a staged content stored without a holder: it stays until its lease ends, or until a
+  /// document or path holds it.
   func lease(
     _ content: StagedContent, durability: Durability? = nil
   ) async throws(DatabaseError) {
@@ -168,18 +168,18 @@ final class ContentStore: Sendable {
 
   // MARK: - Reading
 
-  /// Opens a content for reading; nil when it is not stored. It is not given up as long as the
-  /// reader lives.
+  /// Opens a content for reading; nil when it is not stored. It is not reclaimed while the reader
+  /// exists.
   ///
   /// - Complexity: one lookup of a row; no file is touched.
   func reader(of digest: BlobDigest) async throws(DatabaseError) -> ContentReader? {
     try await reader(of: digest) { (_) throws(DatabaseError) in nil }
   }
 
-  /// Opens what a reference is of; nil when it is not stored.
+  /// Opens the content of a reference; nil when it is not stored.
   ///
-  /// Throws `.invalidArgument` when what is stored is not as long as the reference says, and it is
-  /// sealed.
+  /// Throws `.invalidArgument` when the content is sealed and its stored length does not fit the
+  /// reference.
   func reader(of blob: BlobReference) async throws(DatabaseError) -> ContentReader? {
     try await reader(of: blob.digest) { (location) throws(DatabaseError) in
       guard let key = blob.key else { return nil }
@@ -206,7 +206,7 @@ final class ContentStore: Sendable {
       location, use: use, seal: try seal(location), base: base, store: self)
   }
 
-  /// Where a content is now.
+  /// The current location of a content.
   func location(of digest: BlobDigest) async throws(DatabaseError) -> ContentLocation? {
     try await read { (rows) throws(DatabaseError) in try rows.location(of: digest) }
   }
@@ -229,7 +229,7 @@ final class ContentStore: Sendable {
 }
 
 extension Rows {
-  /// Where a content is; nil when it is not stored.
+  /// The location of a content; nil when it is not stored.
   func location(of digest: BlobDigest) throws(DatabaseError) -> ContentLocation? {
     try contentRow(ContentKey.location(digest), of: digest) { (bytes) throws(MalformedBytes) in
       try ContentLocation(bytes)
@@ -243,7 +243,7 @@ extension Rows {
     }
   }
 
-  /// When a content's holder went last; nil when none did since somebody looked.
+  /// The last release of a content; nil when there was none since the last check.
   func release(of digest: BlobDigest) throws(DatabaseError) -> ContentRelease? {
     try contentRow(ContentKey.release(digest), of: digest) { (bytes) throws(MalformedBytes) in
       try ContentRelease(bytes)
@@ -255,7 +255,7 @@ extension Rows {
     _ decode: (RawSpan) throws(MalformedBytes) -> Content
   ) throws(DatabaseError) -> Content? {
     var content: Result<Content, MalformedBytes>?
-    // Not copied first: a short content is in it as a whole.
+    // Not copied first, because a short content is in it as a whole.
     try withRow(key) { row in
       do throws(MalformedBytes) {
         content = .success(try decode(row))

@@ -1,10 +1,10 @@
-// Which contents this process has in its hands: open readers, and puts that found their bytes
-// stored and have not committed yet. Such a content is not given up. Who takes one into use while
-// it is being given up is told, and does without.
+// The contents that this process uses: open readers, and puts that found their bytes stored and
+// have not committed yet. A content in use is not reclaimed. A caller that begins to use one while
+// it is being reclaimed is told so, and treats it as not stored.
 
 internal import OndolEngine
 
-/// Contents in use, and contents that are being given up.
+/// Contents in use, and contents that are being reclaimed.
 final class ContentUses: Sendable {
   private struct State: Sendable {
     var uses: [BlobDigest: Int] = [:]
@@ -13,7 +13,7 @@ final class ContentUses: Sendable {
 
   private let state = Guarded(State())
 
-  /// Takes a content into use, until the use is let go.
+  /// Marks a content as in use until the use is released.
   func begin(_ digest: BlobDigest) -> ContentUse {
     let isGivenUp = state.withLock { state in
       state.uses[digest, default: 0] += 1
@@ -22,14 +22,14 @@ final class ContentUses: Sendable {
     return ContentUse(digest, mayVanish: isGivenUp, in: self)
   }
 
-  /// Begins to give a content up; false when it is in use.
+  /// Begins to reclaim a content; false when it is in use.
   func beginGivingUp(_ digest: BlobDigest) -> Bool {
     state.withLock { state in
       state.uses[digest] == nil && state.givenUp.insert(digest).inserted
     }
   }
 
-  /// It is given up, or stays.
+  /// Ends reclaiming it, with or without success.
   func endGivingUp(_ digest: BlobDigest) {
     state.withLock { _ = $0.givenUp.remove(digest) }
   }
@@ -42,10 +42,10 @@ final class ContentUses: Sendable {
   }
 }
 
-/// Keeps a content from being given up as long as it lives.
+/// Keeps a content from being reclaimed while this object exists.
 final class ContentUse: Sendable {
   let digest: BlobDigest
-  /// Whether the content was being given up already, so that it does not count as stored.
+  /// Whether the content was being reclaimed already, so that it does not count as stored.
   let mayVanish: Bool
   private let uses: ContentUses
 

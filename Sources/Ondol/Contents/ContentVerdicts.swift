@@ -1,19 +1,19 @@
-// What is to be done about some contents, as one snapshot shows them; no clock and no file. The
-// batch guards everything a verdict rests on.
+// The decisions about some contents on the basis of one snapshot, without a clock or files. The
+// batch guards everything that a decision is based on.
 
 internal import OndolEngine
 
-/// The verdicts on some contents, and the commit that carries them out.
+/// The decisions about some contents, and the commit that carries them out.
 struct ContentVerdicts: Sendable {
   private(set) var batch = Batch()
-  /// Where the contents were that are given up.
+  /// The locations of the reclaimed contents.
   private(set) var givenUp: [ContentLocation] = []
-  /// Some may be given up later, at a moment nobody knows.
+  /// Some contents may be reclaimed later, at an unknown time.
   private(set) var mustWait = false
-  /// Some are to be looked at again after the grace period.
+  /// Some must be checked again after the grace period.
   private(set) var hasNewReleases = false
 
-  /// What contents hold that were derived from those given up.
+  /// The holds of contents that were derived from reclaimed ones.
   private var derived = ContentHolding()
 
   private let rows: Rows
@@ -22,7 +22,7 @@ struct ContentVerdicts: Sendable {
   private let now: Int64
 
   /// - Parameters:
-  ///   - retained: the newest commit of which nobody sees an older state.
+  ///   - retained: the newest commit of which no reader sees an older state.
   ///   - latestRelease: a release at this time, in microseconds since 1970, is old enough.
   init(
     on digests: [BlobDigest], retained: SequenceNumber, releasedBy latestRelease: Int64,
@@ -35,7 +35,7 @@ struct ContentVerdicts: Sendable {
     batch.basis = rows.snapshot.sequence
     var namer = RowNamer(rows)
     for digest in digests { try judge(digest, &namer) }
-    // Last, because a child may have been judged to be held.
+    // Last, because a child may have been found to be held.
     if !derived.isEmpty {
       try derived.settle(into: &batch, rows)
       hasNewReleases = true
@@ -48,7 +48,7 @@ struct ContentVerdicts: Sendable {
     let release = try rows.release(of: digest)
     let lease = try rows.lease(of: digest)
     let isLeased = lease.map { $0.end > now } ?? false
-    // A lease that is still running will be looked at when it ends.
+    // A lease that is still running is checked when it ends.
     if isLeased { return }
     var isHeld = false
     var stale: [[UInt8]] = []
@@ -68,7 +68,8 @@ struct ContentVerdicts: Sendable {
     for row in stale { batch.delete(ContentKey.holder(digest, row).bytes) }
     if lease != nil { batch.delete(ContentKey.lease(digest).bytes) }
     if !isHeld, !stale.isEmpty {
-      // Its holders went with their collection. Nobody wrote down when, so it is now.
+      // Its holders were dropped with their collection. The time of that is not recorded, so it
+      // counts as now.
       let pending = ContentRelease.pending
       batch.put(
         ContentKey.release(digest).bytes, pending.bytes, stamps: ContentRelease.stamps)
@@ -97,10 +98,10 @@ struct ContentVerdicts: Sendable {
   }
 }
 
-/// Contents to be looked at.
+/// Contents to check.
 struct ContentCandidates: Sendable {
   var digests: [BlobDigest] = []
-  /// Behind which there are more; nil at the end.
+  /// After this one there are more; nil at the end.
   var last: BlobDigest?
   /// The time in the first row that is not due yet.
   var next: Int64?

@@ -1,18 +1,18 @@
-// Contents that were made from others, such as thumbnails: each belongs to the content it was made
-// from and goes with it. Kept in rows of their own beside the contents':
+// Contents that were made from others, such as thumbnails. Each belongs to its parent, the content
+// it was made from, and is reclaimed with it. They have rows of their own beside the contents':
 //
 //   keyspace 5   digest of the parent ++ name  ->  the child, a blob as in keys
 //
-// The row holds the child, and nothing but the parent keeps the row: it is taken away in the commit
-// that gives the parent up. So that two contents cannot keep each other for ever, a content that
-// leads to its own parent is not written down as its child.
+// The row holds the child, and only the parent keeps the row: the commit that reclaims the parent
+// removes it. To prevent two contents from keeping each other for ever, a content that leads to its
+// own parent is not recorded as its child.
 
 internal import OndolEngine
 
 /// Rows of derived contents.
 enum DerivedRows {
   static let keyspace = Keyspace(rawValue: 5)
-  /// Bytes of UTF-8 in a name.
+  /// The most bytes of UTF-8 in a name.
   static let maximumNameLength = 1_000
 
   static func key(_ parent: BlobDigest, _ name: String) -> [UInt8] {
@@ -22,7 +22,7 @@ enum DerivedRows {
   /// The rows of all children of a content.
   static func children(of parent: BlobDigest) -> KeyRange {
     let prefix = prefix(parent)
-    // A name's bytes are UTF-8, which FF is not.
+    // A name is UTF-8, which has no byte FF.
     return KeyRange(prefix: prefix)
   }
 
@@ -59,7 +59,7 @@ enum DerivedRows {
     return (BlobDigest(octets), name)
   }
 
-  /// Takes the children of a content that is given up out, and what they hold.
+  /// Removes the children of a reclaimed content, and what they hold.
   static func release(
     childrenOf parent: BlobDigest, holding: inout ContentHolding, batch: inout Batch, _ rows: Rows
   ) throws(DatabaseError) {
@@ -76,14 +76,14 @@ enum DerivedRows {
 }
 
 extension Rows {
-  /// What was derived from a content under a name; nil when nothing was yet.
+  /// The content derived from a content under a name; nil when there is none yet.
   func derived(_ name: String, from parent: BlobDigest) throws(DatabaseError) -> BlobReference? {
     guard let row = try row(DerivedRows.key(parent, name)) else { return nil }
     return try DerivedRows.child(row.bytes)
   }
 
-  /// Whether a content is the same as another, or derived from it, at any distance. Makes the batch
-  /// fail when that changes.
+  /// Whether a content equals another, or is derived from it, directly or not. Makes the batch fail
+  /// when that changes.
   func leads(
     from digest: BlobDigest, to other: BlobDigest, in batch: inout Batch
   ) throws(DatabaseError) -> Bool {

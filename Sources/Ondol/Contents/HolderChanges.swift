@@ -1,53 +1,54 @@
-// What a commit changes of who holds what, beside the documents themselves: stage 2 of the write
-// path. There are three kinds of holders:
+// A commit's changes of holders, beside the documents themselves: stage 2 of the write path. There
+// are three kinds of holders:
 //
 //   a blob reference in a document   holds the content: a row beside the content's others, written
 //                                    by ContentHolding
 //   a storage path                   is a document with a blob reference (StorageRows), so the same
 //   a linked field of a document     holds a storage path: a row of the link (BlobLink)
 //
-// A document finds its links and its contents again in what it was before, so the rows of both are
-// a difference, made in the commit that changes the document. Rules that this file keeps:
+// A document's previous state has its previous links and contents, so the changes of both kinds of
+// rows are a difference, made in the commit that changes the document. This file enforces these
+// rules:
 //
-// - a path that is linked has an object, before and after every commit;
-// - a path that documents link goes in the commit that takes the last link away, unless that commit
-//   puts it anew;
-// - whatever was looked at is guarded, so that of two commits that would break a rule together one
-//   is refused and derived again.
+// - a linked path has an object, before and after every commit;
+// - a path that documents link is removed in the commit that removes the last link, unless that
+//   commit puts it again;
+// - everything that was checked is guarded, so that of two commits that would break a rule together
+//   one is refused and derived again.
 //
-// The path's own row tells linkers and those who delete it of each other; the link's rows of the
-// path tell those who unlink it. A link may be declared at any time, so whoever asks all links
-// guards the catalog's families.
+// Linkers and deleters of a path meet at the path's own row; unlinkers meet at the link's rows of
+// the path. A link may be declared at any time, so code that checks all links guards the catalog's
+// families.
 
 internal import OndolEngine
 
-/// The changes of holders that one commit makes.
+/// The holder changes of one commit.
 struct HolderChanges {
   private(set) var holding = ContentHolding()
-  /// Whether a holder lets go of a content.
+  /// Whether a holder releases a content.
   private(set) var releasesContents = false
-  /// For each content that is taken hold of, one of the documents that do.
+  /// For each content that gets a holder, one of its new documents.
   private var takers: [BlobDigest: DocumentPath] = [:]
-  /// For each path that comes to be linked, one of the documents.
+  /// For each path that gets a link, one of the documents.
   private var linkers: [ExactText: DocumentPath] = [:]
-  /// The paths that one document or more ceases to link, or that are to go where nobody links them.
+  /// The paths that lose a link, or that are removed if nothing links them.
   private var unlinked: Set<ExactText> = []
-  /// The rows of links that this commit takes away.
+  /// The rows of links that this commit removes.
   private var deletedRows: Set<[UInt8]> = []
   /// The rows of links that it writes.
   private var putRows: Set<[UInt8]> = []
 
-  /// Has a path go in this commit, when nobody links it.
+  /// Removes a path in this commit if nothing links it.
   mutating func release(path: String) {
     unlinked.insert(ExactText(path))
   }
 
-  /// Notes that contents become stored with this commit.
+  /// Records that contents become stored with this commit.
   mutating func bring(_ contents: [StagedContent]) {
     for content in contents { holding.bring(content) }
   }
 
-  /// Notes what a document's contents were and are.
+  /// Records a document's contents before and after.
   mutating func change(
     from before: Set<BlobDigest>, to after: Set<BlobDigest>, of document: DocumentPath,
     at row: [UInt8]
@@ -62,7 +63,7 @@ struct HolderChanges {
     }
   }
 
-  /// Puts the changes of a link's rows into the batch.
+  /// Adds the changes of a link's rows to the batch.
   mutating func change(
     _ link: IndexDefinition, from before: [String: Value]?, to after: [String: Value]?,
     of document: DocumentPath, ancestors: [String], in batch: inout Batch
@@ -81,13 +82,13 @@ struct HolderChanges {
     }
   }
 
-  /// Checks the paths that this commit links, deletes and lets go of, and says which of these go
-  /// with it.
+  /// Checks the paths that this commit links, deletes and unlinks, and determines which of them it
+  /// removes.
   ///
   /// - Parameter object: what the commit itself makes of the object at a path: `.none` when it does
   ///   not write there.
   ///
-  /// Throws `.failedPrecondition` naming the document that links a path without an object.
+  /// Throws `.failedPrecondition`, naming the document that links a path without an object.
   func settlePaths(
     _ rows: Rows, deleted: [String], in batch: inout Batch, object: (String) -> ObjectOutcome
   ) throws(DatabaseError) -> [String] {
@@ -114,8 +115,8 @@ struct HolderChanges {
     return gone.sorted { ValueOrder.compare($0, $1) < 0 }
   }
 
-  /// A document that still links the path after this commit. Unknown when none is found, and
-  /// a link is not built yet, or that of a collection whose key is not here.
+  /// A document that still links the path after this commit. Unknown when none is found, and a link
+  /// is not built yet, or belongs to a collection whose key is missing.
   private func linker(
     of path: String, among links: [DeclaredLink], _ rows: Rows, _ batch: inout Batch
   ) throws(DatabaseError) -> (document: DocumentPath?, isUnknown: Bool, locked: String?) {
@@ -148,9 +149,9 @@ struct HolderChanges {
         + " goes with its last link", path: path)
   }
 
-  /// Puts the rows of contents into the batch.
+  /// Adds the rows of contents to the batch.
   ///
-  /// Throws `.failedPrecondition` naming a document that refers to a content that is not stored.
+  /// Throws `.failedPrecondition`, naming a document that refers to a content that is not stored.
   func settleContents(_ rows: Rows, in batch: inout Batch) throws(DatabaseError) {
     if holding.isEmpty { return }
     do throws(DatabaseError) {
@@ -171,8 +172,8 @@ enum ObjectOutcome {
 }
 
 extension Batch {
-  /// Makes the commit fail with `.stale` when a row that begins with `prefix` came, changed or went
-  /// after the basis.
+  /// Makes the commit fail with `.stale` when a row that begins with `prefix` was added, changed or
+  /// removed after the basis.
   mutating func guardUnchanged(prefix: [UInt8]) {
     let range = KeyRange(prefix: prefix)
     guardUnchanged(from: range.lower.bytes, to: range.upper.bytes)
@@ -203,7 +204,7 @@ extension Value {
 extension [String: Value] {
   /// The contents that the fields refer to.
   ///
-  /// - Complexity: O(values), without an allocation where there are none.
+  /// - Complexity: O(values), without an allocation when there are none.
   package var contents: Set<BlobDigest> {
     var digests: Set<BlobDigest> = []
     forEachBlob { digests.insert($0.digest) }

@@ -1,17 +1,17 @@
-// Files of the app's own, read for uploads and written for downloads: on the thread for cold reads,
-// a megabyte at a time, because the system may make whoever reads a file wait.
+// The app's own files, read for uploads and written for downloads: on the thread for cold reads, a
+// megabyte at a time, because the system may block a reader of a file.
 
 internal import OndolEngine
 internal import OndolFoundation
 
-/// Where a file is: its directory and its name in it.
+/// The location of a file: its directory and its name in it.
 private struct LocalPlace: Sendable {
   let directory: String
   let name: String
 
   var path: String { directory + "/" + name }
 
-  /// - Throws: `.invalidArgument` when the path names no file.
+  /// - Throws: `.invalidArgument` when the path does not name a file.
   init(_ path: String) throws(DatabaseError) {
     let url = URL(filePath: path).resolvingSymlinksInPath()
     directory = url.deletingLastPathComponent().path
@@ -74,7 +74,7 @@ struct LocalFile: ~Copyable {
   }
 }
 
-/// A file that is written from its beginning to its end, and then takes the place of an old one.
+/// A file that is written from its beginning to its end, and then replaces the old one.
 struct LocalFileWriter: ~Copyable {
   private let place: LocalPlace
   private let part: String
@@ -107,7 +107,7 @@ struct LocalFileWriter: ~Copyable {
     try await perform { () throws(EngineError) in try file.write(bytes.bytes, at: start) }
   }
 
-  /// Has the file take its place, once its bytes are on the device.
+  /// Moves the file into its place, once its bytes are on the device.
   func finish() async throws(DatabaseError) {
     let (file, directory, place, part) = (file, directory, place, part)
     try await perform { () throws(EngineError) in
@@ -118,7 +118,7 @@ struct LocalFileWriter: ~Copyable {
     }
   }
 
-  /// Takes what was written away.
+  /// Removes what was written.
   func abandon() async {
     let (directory, part) = (directory, part)
     await contents.readBlocking { try? directory.remove(part) }
@@ -136,7 +136,7 @@ struct LocalFileWriter: ~Copyable {
 }
 
 extension DatabaseError {
-  /// What the system said of a file that is not the database's.
+  /// The system's error about a file that is not the database's.
   fileprivate init(localFile error: EngineError, _ path: String) {
     self.init(error)
     self.path = path

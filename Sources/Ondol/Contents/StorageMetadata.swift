@@ -1,12 +1,12 @@
-// What is known of a stored object: what the app says of it and what the database does. Firebase
-// Storage's names. A value; what was assigned to it is remembered, because an update changes what
-// was assigned and nothing else.
+// The metadata of a stored object: properties from the app and facts from the database, with
+// Firebase Storage's names. A value that remembers its assigned properties, because an update
+// changes only these.
 
-/// What is known of an object in storage.
+/// The metadata of an object in storage.
 ///
-/// One that you make says how the object is to be, and one that the database gives also says what
-/// there is. As with Firebase Storage, `updateMetadata(_:)` changes the properties that were
-/// assigned: to nil, which clears the property, or to another value.
+/// Metadata that you create describes a future object; metadata from the database also has the
+/// facts about the existing one. As in Firebase Storage, `updateMetadata(_:)` changes the
+/// properties that were assigned: an assigned nil clears the property.
 public struct StorageMetadata: Sendable, Hashable {
   /// The properties that an app sets, by the names of their fields.
   private(set) var texts: [String: String] = [:]
@@ -14,33 +14,33 @@ public struct StorageMetadata: Sendable, Hashable {
   /// The fields that were assigned.
   private(set) var assigned: Set<String> = []
 
-  /// The path of the object; empty in metadata that you made.
+  /// The path of the object; empty in metadata that you create.
   public let path: String
-  /// How many bytes there are; 0 in metadata that you made.
+  /// The number of bytes; 0 in metadata that you create.
   public let size: Int
-  /// The SHA-256 of the bytes; nil in metadata that you made.
+  /// The SHA-256 of the bytes; nil in metadata that you create.
   public let sha256: BlobDigest?
-  /// The number of this content at this path: what puts compare with `ifGeneration`. Every put
+  /// The number of this content at this path, with which puts compare `ifGeneration`. Every put
   /// gives a higher one, whether the bytes differ or not: the commit's time, in microseconds since
-  /// 1970. 0 in metadata that you made.
+  /// 1970. 0 in metadata that you create.
   public let generation: Int64
-  /// The number of this metadata within the generation, from 1; 0 in metadata that you made.
+  /// The number of this metadata within the generation, from 1; 0 in metadata that you create.
   public let metageneration: Int64
-  /// When these bytes were put; nil in metadata that you made.
+  /// When these bytes were put; nil in metadata that you create.
   public let created: Timestamp?
-  /// When the bytes were put or the metadata changed last; nil in metadata that you made.
+  /// When the bytes were put or the metadata last changed; nil in metadata that you create.
   public let updated: Timestamp?
 
-  /// What is to be said of an object; what is nil is left to the database.
+  /// Describes an object; the database determines properties that are nil.
   ///
   /// - Parameters:
-  ///   - contentType: what kind of bytes they are, as in `image/png`: 1 to 255 bytes of UTF-8.
-  ///   - cacheControl: for servers that hand the object out, as the three that follow.
-  ///   - contentDisposition: how it is to be shown.
+  ///   - contentType: the type of the bytes, as in `image/png`: 1 to 255 bytes of UTF-8.
+  ///   - cacheControl: for servers that deliver the object, like the next three.
+  ///   - contentDisposition: how to show it.
   ///   - contentEncoding: how it is encoded.
   ///   - contentLanguage: its language.
-  ///   - customMetadata: whatever the app wants to keep with the object. All of it together may
-  ///     have 8 KiB.
+  ///   - customMetadata: anything that the app stores with the object. All of it together may have
+  ///     8 KiB.
   public init(
     contentType: String? = nil, cacheControl: String? = nil, contentDisposition: String? = nil,
     contentEncoding: String? = nil, contentLanguage: String? = nil,
@@ -64,38 +64,38 @@ public struct StorageMetadata: Sendable, Hashable {
   /// The last name of the path.
   public var name: String { StoragePath.name(of: path) }
 
-  /// What kind of bytes they are, as in `image/png`. Told from the first of them when a put does
-  /// not say it.
+  /// The type of the bytes, as in `image/png`. Detected from the first bytes when a put does not
+  /// give it.
   public var contentType: String? {
     get { texts[StorageRows.ObjectField.contentType] }
     set { set(StorageRows.ObjectField.contentType, newValue) }
   }
 
-  /// For servers that hand the object out; Ondol only keeps it.
+  /// For servers that deliver the object; Ondol only stores it.
   public var cacheControl: String? {
     get { texts[StorageRows.ObjectField.cacheControl] }
     set { set(StorageRows.ObjectField.cacheControl, newValue) }
   }
 
-  /// For servers that hand the object out; Ondol only keeps it.
+  /// For servers that deliver the object; Ondol only stores it.
   public var contentDisposition: String? {
     get { texts[StorageRows.ObjectField.contentDisposition] }
     set { set(StorageRows.ObjectField.contentDisposition, newValue) }
   }
 
-  /// For servers that hand the object out; Ondol only keeps it.
+  /// For servers that deliver the object; Ondol only stores it.
   public var contentEncoding: String? {
     get { texts[StorageRows.ObjectField.contentEncoding] }
     set { set(StorageRows.ObjectField.contentEncoding, newValue) }
   }
 
-  /// For servers that hand the object out; Ondol only keeps it.
+  /// For servers that deliver the object; Ondol only stores it.
   public var contentLanguage: String? {
     get { texts[StorageRows.ObjectField.contentLanguage] }
     set { set(StorageRows.ObjectField.contentLanguage, newValue) }
   }
 
-  /// Whatever the app wants to keep with the object. Assigning replaces all of it.
+  /// Anything that the app stores with the object. Assigning replaces all of it.
   public var customMetadata: [String: String] {
     get { custom }
     set {
@@ -109,22 +109,22 @@ public struct StorageMetadata: Sendable, Hashable {
     assigned.insert(field)
   }
 
-  /// The bytes as a value for a document's field, which then holds them too; nil in metadata that
-  /// you made.
+  /// The bytes as a value for a document's field, which then also holds them; nil in metadata that
+  /// you create.
   public var blob: BlobReference? {
     sha256.flatMap {
       try? BlobReference(digest: $0, length: size, contentType: contentType, path: path)
     }
   }
 
-  /// Whether both say the same, whatever was assigned.
+  /// Whether both have the same contents, whatever was assigned.
   public static func == (left: StorageMetadata, right: StorageMetadata) -> Bool {
     left.path == right.path && left.sha256 == right.sha256
       && left.generation == right.generation && left.metageneration == right.metageneration
       && left.texts == right.texts && left.custom == right.custom
   }
 
-  /// Feeds the path and both generations.
+  /// Hashes the path and both generations.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(path)
     hasher.combine(generation)
@@ -141,11 +141,11 @@ extension StorageMetadata {
     StorageRows.ObjectField.contentLanguage,
   ]
 
-  /// Bytes of UTF-8 in all that an app says of an object, as Google Cloud Storage has it for custom
-  /// metadata.
+  /// The most bytes of UTF-8 in an app's properties of an object, the same limit as Google Cloud
+  /// Storage's for custom metadata.
   private static let maximumLength = 8 << 10
 
-  /// What the fields of a path's document say; nil when they are not those of one.
+  /// The metadata in the fields of a path's document; nil when they are not a path's.
   init?(path: String, _ fields: [String: Value], updated: Timestamp) {
     guard let content = fields[StorageRows.ObjectField.content]?.blob,
       let created = fields[StorageRows.ObjectField.created]?.timestamp,
@@ -162,7 +162,7 @@ extension StorageMetadata {
     custom = fields[StorageRows.ObjectField.custom]?.map?.compactMapValues(\.string) ?? [:]
   }
 
-  /// The fields of the document of a path that gets this content and this metadata.
+  /// The fields of the document of a path with this content and this metadata.
   func fields(for content: BlobReference) -> [String: Value] {
     var fields: [String: Value] = texts.mapValues { .string($0) }
     if !custom.isEmpty {
@@ -174,7 +174,7 @@ extension StorageMetadata {
     return fields
   }
 
-  /// The write that changes what was assigned.
+  /// The write that changes the assigned properties.
   func update(_ condition: StorageCondition) -> WriteIntent {
     var fields: [String: Value] = [:]
     for field in assigned { fields[field] = texts[field].map { .string($0) } }
@@ -189,7 +189,7 @@ extension StorageMetadata {
       precondition: .object(condition))
   }
 
-  /// Throws `.invalidArgument` when something the app says cannot be kept.
+  /// Throws `.invalidArgument` when a property is invalid.
   func check() throws(DatabaseError) {
     if let contentType, let problem = BlobReference.problem(withContentType: contentType) {
       throw DatabaseError(.invalidArgument, "\"\(contentType)\" is no content type: \(problem)")
@@ -211,10 +211,10 @@ extension StorageMetadata {
 }
 
 extension StorageCondition {
-  /// Throws unless it holds of the object's fields, nil when there is none.
+  /// Throws unless the condition holds for the object's fields, nil when there is none.
   ///
-  /// `.notFound` where there must be an object and is none, `.alreadyExists` where there must be
-  /// none and is one, `.aborted` when another has come meanwhile.
+  /// `.notFound` when there must be an object and is none, `.alreadyExists` when there must be none
+  /// and is one, `.aborted` when it has changed meanwhile.
   func check(_ fields: [String: Value]?, at path: String) throws(DatabaseError) {
     guard let fields, let found = StorageMetadata(path: path, fields, updated: .pending) else {
       if exists == true { throw Self.missing(path) }
@@ -244,7 +244,7 @@ extension StorageCondition {
 }
 
 extension DocumentPath {
-  /// Whether the document is a storage path's, and its fields are not those of one.
+  /// Whether the document is a storage path's, and its fields are not an object's.
   func lacksObject(_ fields: [String: Value]) -> Bool {
     guard let path = storagePath else { return false }
     return StorageMetadata(path: path, fields, updated: .pending) == nil

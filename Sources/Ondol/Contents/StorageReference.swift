@@ -1,9 +1,9 @@
-// Where an object or a folder is. A place needs no creation: an object is there once bytes are put,
-// and a folder while there are objects below it. The path's algebra is Firebase Storage's.
+// The location of an object or a folder. A location needs no creation: an object exists once bytes
+// are put, and a folder while there are objects below it. Paths work as in Firebase Storage.
 
-/// A place in storage: an object's, a folder's, or both.
+/// A location in storage: an object's, a folder's, or both.
 public struct StorageReference: Sendable {
-  /// The database the place is in.
+  /// The database that the location is in.
   public let database: Database
   /// The path from the root, without leading, trailing or repeated `/`; empty for the root.
   public let fullPath: String
@@ -17,18 +17,18 @@ public struct StorageReference: Sendable {
   /// The last name of the path; empty for the root.
   public var name: String { StoragePath.name(of: fullPath) }
 
-  /// The storage this place is in.
+  /// The storage that this location is in.
   public var storage: Storage { database.storage }
 
-  /// A place below this one.
+  /// A location below this one.
   ///
-  /// - Parameter path: one name or several with `/` between. Leading, trailing and repeated `/`
-  ///   mean nothing.
+  /// - Parameter path: one name or several with `/` between. Leading, trailing and repeated `/` are
+  ///   ignored.
   public func child(_ path: String) -> StorageReference {
     StorageReference(database: database, path: StoragePath.child(path, of: fullPath))
   }
 
-  /// The folder this place is in; nil for the root.
+  /// The folder that this location is in; nil for the root.
   public func parent() -> StorageReference? {
     StoragePath.parent(of: fullPath).map { StorageReference(database: database, path: $0) }
   }
@@ -36,9 +36,9 @@ public struct StorageReference: Sendable {
   /// The root.
   public func root() -> StorageReference { StorageReference(database: database, path: "") }
 
-  /// The document that this place is as an object.
+  /// The document of the object at this location.
   ///
-  /// Throws `.invalidArgument` when there can be no object.
+  /// Throws `.invalidArgument` when there can be no object here.
   func document() throws(DatabaseError) -> DocumentPath {
     if let problem = StoragePath.problem(with: fullPath) {
       throw DatabaseError(
@@ -47,7 +47,7 @@ public struct StorageReference: Sendable {
     return StorageRows.document(at: fullPath)
   }
 
-  /// Throws `.invalidArgument` when the place can be no folder.
+  /// Throws `.invalidArgument` when there can be no folder here.
   func checkFolder() throws(DatabaseError) {
     if fullPath.isEmpty { return }
     _ = try document()
@@ -55,13 +55,13 @@ public struct StorageReference: Sendable {
 }
 
 extension StorageReference: Hashable {
-  /// Whether both are the same place in the same database.
+  /// Whether both are the same location in the same database.
   public static func == (left: StorageReference, right: StorageReference) -> Bool {
     left.database === right.database
       && ValueOrder.compare(left.fullPath, right.fullPath) == 0
   }
 
-  /// Feeds the path.
+  /// Hashes the path.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(fullPath)
   }
