@@ -1,20 +1,20 @@
-// Fields whose texts are storage paths that the document keeps alive. A link is kept as an index
-// is: declared in the catalog, built over the documents there are, maintained by every write,
-// checked and salvaged with the rest. Its rows are path first, so that those of one path tell which
+// Fields whose texts are storage paths that the document keeps alive. A link is kept like an index:
+// declared in the catalog, built over existing documents, maintained by every write, and checked
+// and salvaged with the rest. Its rows begin with the path, so that the rows of one path show which
 // documents link it:
 //
 //   keyspace ++ storage path, a text that is never cut ++ ids of the ancestors ++ id
 //
 // The field is a list of lists of names: between two of them, and at the end, each element of an
 // array counts. `photos[].file` is [["photos"], ["file"]], and `imagePath` may hold a path or an
-// array of paths. Texts that are no paths below the link's folder mean nothing to it.
+// array of paths. Texts that are not paths below the link's folder are ignored.
 
 internal import OndolEngine
 
 extension IndexKind {
-  /// A link as an app writes it: `imagePath`, or `photos[].file`.
+  /// Parses a link as an app writes it: `imagePath`, or `photos[].file`.
   ///
-  /// Throws `.invalidArgument` when the field is no path, or the folder cannot be one.
+  /// Throws `.invalidArgument` when the field is not a valid path, or the folder is invalid.
   init(linking field: String, under folder: String) throws(DatabaseError) {
     var fields: [IndexField] = []
     var rest = field[...]
@@ -42,7 +42,7 @@ extension IndexKind {
     linkedFolder = normal
   }
 
-  /// Whether a text may be linked that is this storage path.
+  /// Whether this storage path may be linked.
   func mayLink(_ path: String) -> Bool {
     guard let linkedFolder else { return false }
     return path.utf8.starts(with: StoragePath.prefix(ofFolder: linkedFolder).utf8)
@@ -50,7 +50,7 @@ extension IndexKind {
 }
 
 extension IndexDefinition {
-  /// What the rows of a storage path begin with.
+  /// The prefix of the rows of a storage path.
   func linkPrefix(of path: String) -> [UInt8] {
     var writer = KeyWriter(keyspace.prefix)
     writer.append(id: path)
@@ -70,7 +70,7 @@ extension IndexDefinition {
     return paths
   }
 
-  /// - Parameter step: the place of the names that led to the value.
+  /// - Parameter step: the index of the names that led to the value.
   private func collect(_ value: Value, behind step: Int, _ visit: (String) -> Void) {
     if let elements = value.array {
       for element in elements { collect(element, behind: step, visit) }
@@ -86,16 +86,16 @@ extension IndexDefinition {
   }
 }
 
-/// A link and the collections whose documents it is of.
+/// A link and the collections that it applies to.
 struct DeclaredLink: Sendable {
   var pattern: CollectionPattern
   var link: IndexDefinition
-  /// Whether its rows cannot be read, because the collection's own key is not here.
+  /// Whether its rows are unreadable, because the collection's own key is missing.
   var isLocked: Bool
 }
 
 extension Rows {
-  /// All links there are, with the patterns they belong to.
+  /// All links, with the patterns they belong to.
   func links() throws(DatabaseError) -> [DeclaredLink] {
     var links: [DeclaredLink] = []
     for root in try catalog.directory.linkingRoots(in: self) {
@@ -118,7 +118,7 @@ extension Rows {
   }
 
   /// Throws `.failedPrecondition` unless there is an object at every path that the document links,
-  /// and makes the batch fail when one goes.
+  /// and makes the batch fail when one is removed.
   func requireObjects(
     linkedBy link: IndexDefinition, _ fields: [String: Value], at document: DocumentPath,
     in batch: inout Batch
@@ -129,7 +129,7 @@ extension Rows {
   }
 
   /// Throws `.failedPrecondition` unless there is an object at the path, and makes the batch fail
-  /// when it goes.
+  /// when it is removed.
   func requireObject(
     _ path: String, linkedBy document: DocumentPath, in batch: inout Batch
   ) throws(DatabaseError) {
@@ -144,7 +144,7 @@ extension Rows {
 }
 
 extension DatabaseError {
-  /// Whether an index cannot be because of what is in a document.
+  /// Whether the content of a document prevents an index.
   var isOfDocument: Bool {
     code == .alreadyExists || code == .failedPrecondition && path != nil
   }

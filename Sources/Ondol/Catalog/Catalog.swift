@@ -1,50 +1,51 @@
-// The catalog in memory: which families, collections, field names and indexes there are, as
-// immutable values behind one lock, so that reads and writes take what they need in nanoseconds.
+// The catalog in memory: the families, collections, field names and indexes, as immutable values
+// behind one lock, so that reads and writes get what they need in nanoseconds.
 //
-// The rows in keyspace 0 are the truth, and the pictures here copies of them. A call works on a
-// snapshot, which may be older or newer than a picture. What keeps the two together:
+// The rows in keyspace 0 are the truth, and the cached pictures here are copies of them. A call
+// works on a snapshot, which may be older or newer than a picture. These rules keep the two
+// together:
 // - A family's row has a generation that every change of its keyspaces, names or indexes raises,
-//   and a picture is exactly what one generation was. Whoever plans a query or writes reads that
-//   row in his own snapshot, and gets the picture of that generation.
+//   and a picture is the state of exactly one generation. Code that plans a query or writes reads
+//   that row in its own snapshot, and gets the picture of that generation.
 // - Every write guards the family's row. A write that was prepared before an index was declared is
 //   refused and prepared again, so no document is ever missing from an index.
-// - Reading one document by its id needs only what says how documents are read: the keyspace, the
-//   schema, when they end, and names, which are only ever added. A picture says from which commit
-//   on it is right about that, and is not asked while a commit that changes it is on its way: then,
-//   and for an older snapshot, the family's row is read as well. A document with a name the picture
-//   lacks has the family loaded again.
+// - Reading one document by its id needs only the properties that determine how documents are read:
+//   the keyspace, the schema, the expiry, and names, which are only ever added. A picture records
+//   from which commit on it is right about these. It is not used while a commit that changes them
+//   is under way. In that case, and for an older snapshot, the family's row is also read. A
+//   document with a name that the picture lacks makes the catalog load the family again.
 
 internal import OndolEngine
 
-/// A collection pattern, as the catalog knows it.
+/// A collection pattern's entry in the catalog.
 struct CollectionEntry: Sendable {
   var keyspace: Keyspace
   var symbols = SymbolTable()
-  /// What serves queries.
+  /// Indexes that serve queries.
   private(set) var indexes: [IndexDefinition] = []
-  /// What says which storage paths documents keep.
+  /// Links, which determine which storage paths documents keep.
   private(set) var links: [IndexDefinition] = []
-  /// What says which documents end next.
+  /// Indexes that find the documents that expire next.
   private(set) var ends: [IndexDefinition] = []
-  /// What finds words.
+  /// Word indexes.
   private(set) var searches: [IndexDefinition] = []
-  /// The field with the moment from which on a document is no more, if there is one.
+  /// The field with the expiry time of documents, if there is one.
   var timeToLive: FieldNames?
   /// Which documents have which schema.
   var schema = SchemaHistory()
 
-  /// Everything that has rows of each document.
+  /// Everything that has rows for each document.
   var allIndexes: [IndexDefinition] {
     links.isEmpty && ends.isEmpty && searches.isEmpty
       ? indexes : indexes + links + ends + searches
   }
 
-  /// Whether anything has been declared that a collection without documents keeps.
+  /// Whether there is a declaration that a collection without documents keeps.
   var isDeclared: Bool {
     timeToLive != nil || schema.current > 0 || allIndexes.contains { !$0.kind.isOfGroup }
   }
 
-  /// Adds an index of whatever kind, in the place of the one in its keyspace.
+  /// Adds an index of any kind, replacing the one in its keyspace.
   mutating func put(_ index: IndexDefinition) {
     remove(index)
     if index.kind.isLink {
@@ -58,7 +59,7 @@ struct CollectionEntry: Sendable {
     }
   }
 
-  /// Takes an index of whatever kind away.
+  /// Removes an index of any kind.
   mutating func remove(_ index: IndexDefinition) {
     indexes.removeAll { $0.keyspace == index.keyspace }
     links.removeAll { $0.keyspace == index.keyspace }
@@ -72,19 +73,19 @@ struct Family: Sendable {
   var root: String
   var row: FamilyRow
   var collections: [CollectionPattern: CollectionEntry] = [:]
-  /// Keyspaces of indexes that are no more and whose rows may still be there.
+  /// Keyspaces of dropped indexes whose rows may still exist.
   var dropped: [Keyspace] = []
-  /// Rows that the last change brought, and that the next commit has yet to repeat in the mirror:
-  /// a log that loses the change would lose its rows in both copies.
+  /// Rows of the last change that the next commit must repeat in the mirror. Otherwise a log that
+  /// loses the change would lose its rows in both copies.
   var repeats: [CatalogRow] = []
-  /// The commit from which on documents are read as this says; nil while that commit is not known,
-  /// and then only the family's own row tells.
+  /// The commit from which on documents are read in this way. While it is nil, the commit is
+  /// unknown, and only the family's own row determines that.
   var readsSince: SequenceNumber?
-  /// The commit as of which all this is known. Pictures under one name are in this order, also
-  /// where families have exchanged their names.
+  /// The commit as of which all this is known. It orders the pictures of one name, even when
+  /// families have exchanged their names.
   var knownAt = SequenceNumber.zero
 
-  /// Whether documents end in one of its collections.
+  /// Whether documents expire in one of its collections.
   var hasEnds: Bool { collections.values.contains { $0.timeToLive != nil } }
 }
 
@@ -92,15 +93,15 @@ struct Family: Sendable {
 final class Catalog: Sendable {
   private struct Pictures: Sendable {
     var newest: [ExactText: Family] = [:]
-    /// What they say of the root collections themselves, which most documents are in, and from
-    /// which commit on.
+    /// Their entries of the root collections themselves, which most documents are in, and the
+    /// commit from which on they hold.
     var outermost: [ExactText: (entry: CollectionEntry, since: SequenceNumber)] = [:]
-    /// Some that snapshots still in use have asked for, the last one met last.
+    /// Older pictures that snapshots still in use have requested, the most recent one last.
     var earlier: [Family] = []
-    /// Families for which a commit is on its way that changes how documents are read, with how
-    /// many.
+    /// Families with commits under way that change how documents are read, and the number of these
+    /// commits.
     var changing: [ExactText: Int] = [:]
-    /// The families in which documents end.
+    /// The families in which documents expire.
     var ending: Set<ExactText> = []
 
     mutating func put(_ family: Family, at key: ExactText) {
@@ -115,32 +116,33 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Pictures kept for snapshots that are older than the newest.
+  /// The most pictures that are kept for older snapshots.
   private static let earlierLimit = 8
 
   private let pictures: Guarded<Pictures>
 
-  /// What the app has said of schemas since it opened the database.
+  /// The app's schema declarations since it opened the database.
   let schemas: DeclaredSchemas
 
-  /// Microseconds since 1970: at some moment documents are no more.
+  /// Microseconds since 1970, for the expiry of documents.
   let clock: @Sendable () -> Int64
 
-  /// Whether commits say in the log what they changed, see ChangeRecord.
+  /// Whether commits record their changes in the log, see ChangeRecord.
   let keepsChanges: Bool
 
-  /// What makes words of texts beside the library's own ways.
+  /// The app's own tokenizers.
   let tokenizers: OwnTokenizers
 
-  /// Indexes that a transaction's own writes have made of no use for its queries.
+  /// Indexes that a transaction's own writes have made invalid for its queries.
   private let unsettledIndexes: Set<Keyspace>
-  /// Where collections of a group are; shared by all copies.
+  /// Where the collections of a group are; shared by all copies.
   let directory: GroupDirectory
 
   /// The keys of root collections that have one of their own.
   let keys: CollectionKeys
 
-  /// - Parameter hasOtherWriters: whether somebody else writes the database, too or alone.
+  /// - Parameter hasOtherWriters: whether another process writes the database, beside this one or
+  ///   alone.
   init(
     clock: @escaping @Sendable () -> Int64, keepsChanges: Bool = false,
     hasOtherWriters: Bool = false, tokenizers: [any SearchTokenizer] = [],
@@ -156,8 +158,8 @@ final class Catalog: Sendable {
     unsettledIndexes = []
   }
 
-  /// The same pictures, which others who install theirs do not change; with `families` as a
-  /// transaction that is not committed would leave them, and `indexes` not to be used.
+  /// A copy with the same pictures that later changes do not affect. `families` are as an
+  /// uncommitted transaction would leave them, and `indexes` must not be used.
   init(copying catalog: Catalog, adding families: [Family], without indexes: Set<Keyspace> = []) {
     var copy = catalog.pictures.withLock { $0 }
     for family in families { copy.put(family, at: ExactText(family.root)) }
@@ -171,17 +173,17 @@ final class Catalog: Sendable {
     keys = catalog.keys
   }
 
-  /// Whether a query may read the index, once it is complete.
+  /// Whether a query may read the index, once it is finished.
   func mayUse(_ index: IndexDefinition) -> Bool { !unsettledIndexes.contains(index.keyspace) }
 
-  /// The newest picture of the family, which may be newer or older than any snapshot. Nil when none
-  /// is known.
+  /// The newest picture of the family, which may be newer or older than any snapshot. Nil when
+  /// there is none.
   func picture(of root: String) -> Family? {
     pictures.withLock { $0.newest[ExactText(root)] }
   }
 
-  /// What the newest picture of its family knows of the collection the document is in, when
-  /// documents are read in a snapshot of `sequence` as it says.
+  /// The entry of a document's collection in the newest picture of its family, if that determines
+  /// how documents are read in a snapshot of `sequence`.
   func pictured(
     collectionOf path: DocumentPath, at sequence: SequenceNumber
   ) -> CollectionEntry? {
@@ -199,11 +201,11 @@ final class Catalog: Sendable {
     }
   }
 
-  /// The families in which documents end, as far as pictures know.
+  /// The families in which documents expire, as far as pictures know.
   var endingRoots: [String] { pictures.withLock { $0.ending.map(\.text) } }
 
-  /// To be called around a commit that changes how documents of a family are read: until the
-  /// picture is that of the commit, it is not asked.
+  /// Call this around a commit that changes how documents of a family are read: the picture is not
+  /// used until it is that of the commit.
   func beginChange(of root: String) {
     pictures.withLock { $0.changing[ExactText(root), default: 0] += 1 }
   }
@@ -218,7 +220,7 @@ final class Catalog: Sendable {
 
   /// The family as it was when `rows` were taken. Nil when there was none.
   ///
-  /// Throws `.permissionDenied` when it has a key of its own that is not here.
+  /// Throws `.permissionDenied` when it has a key of its own that is missing.
   ///
   /// - Complexity: one row is read; all of the family's when the picture is of another generation.
   func family(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
@@ -227,7 +229,7 @@ final class Catalog: Sendable {
     return family
   }
 
-  /// The same for who reads none of its rows: its key need not be here.
+  /// The same for code that reads none of its rows: its key may be missing.
   func listedFamily(_ root: String, in rows: Rows) throws(DatabaseError) -> Family? {
     guard let bytes = try rows.row(CatalogKey.family(root)) else { return nil }
     let row: FamilyRow
@@ -250,7 +252,7 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Every family as it was when `rows` were taken, those among them whose keys are not here.
+  /// Every family as it was when `rows` were taken, including those whose keys are missing.
   func families(in rows: Rows) throws(DatabaseError) -> [Family] {
     var found: [(String, FamilyRow)] = []
     let prefix = CatalogKey.families
@@ -275,8 +277,8 @@ final class Catalog: Sendable {
     return families
   }
 
-  /// Makes `family`, which the commit with this number has just made, the picture, unless a newer
-  /// one is there.
+  /// Makes `family`, which the commit with this number has just written, the picture, unless there
+  /// is a newer one.
   func install(_ family: Family, at sequence: SequenceNumber) {
     var family = family
     if family.readsSince == nil { family.readsSince = sequence }
@@ -288,8 +290,8 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Makes `family`, which was just loaded, the picture, unless one of the same state or of a newer
-  /// one is there: who committed it knows what is to be repeated.
+  /// Makes `family`, which was just loaded, the picture, unless there is one of the same state or a
+  /// newer one: only the picture from a commit has the rows to repeat.
   private func installLoaded(_ family: Family) {
     pictures.withLock { pictures in
       let key = ExactText(family.root)
@@ -305,8 +307,8 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Has the pictures follow a database that another has written: `rows` are newer than all of
-  /// them. Answers with the families there are now.
+  /// Updates the pictures for a database that another process has written: `rows` are newer than
+  /// all of them. Returns the current families.
   @discardableResult
   func follow(_ rows: Rows) throws(DatabaseError) -> [Family] {
     let families = try families(in: rows)
@@ -335,7 +337,7 @@ final class Catalog: Sendable {
     family.readsSince = rows.snapshot.sequence
     family.knownAt = rows.snapshot.sequence
     if keys.isLocked(family) {
-      // No picture leads to its rows, so whoever wants them asks for the family.
+      // No picture leads to its rows, so code that needs them requests the family.
       forget(family, at: rows.snapshot.sequence)
     } else {
       installLoaded(family)
@@ -344,7 +346,7 @@ final class Catalog: Sendable {
   }
 }
 
-/// Puts a family together from its rows, which come in the order of their keys.
+/// Assembles a family from its rows, which come in the order of their keys.
 private struct FamilyReader {
   private(set) var family: Family
   private var patterns: [Keyspace: CollectionPattern] = [:]
@@ -378,7 +380,8 @@ private struct FamilyReader {
         patterns[keyspace] = pattern
         family.collections[pattern] = CollectionEntry(keyspace: keyspace)
       case .index(let index):
-        // Documents have the lower number, as there is no index before there is a collection.
+        // The keyspace of documents has the lower number, because there is no index before there is
+        // a collection.
         guard let pattern = patterns[index.documents] else {
           throw MalformedBytes(at: 0, "an index of an unknown collection")
         }
@@ -395,14 +398,14 @@ private struct FamilyReader {
 }
 
 extension Database {
-  /// The family as it is now. Nil when there is none.
+  /// The current family. Nil when there is none.
   func family(_ root: String) async throws(DatabaseError) -> Family? {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.catalog.family(root, in: rows)
     }
   }
 
-  /// Every family as it is now, those among them whose keys are not here.
+  /// Every current family, including those whose keys are missing.
   func families() async throws(DatabaseError) -> [Family] {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.catalog.families(in: rows)
@@ -411,7 +414,7 @@ extension Database {
 }
 
 extension DatabaseError {
-  /// A row of the catalog that cannot be read.
+  /// An unreadable row of the catalog.
   init(catalog error: MalformedBytes) {
     if error.isOfNewerVersion {
       self.init(
@@ -427,8 +430,8 @@ extension DatabaseError {
 }
 
 extension Catalog {
-  /// Puts a picture without anything in the place of a family that was dropped, so that an old
-  /// picture of it never comes back.
+  /// Replaces the picture of a dropped family with an empty one, so that an old picture of it never
+  /// comes back.
   func forget(_ family: Family, at sequence: SequenceNumber) {
     var row = family.row
     row.generation = .max

@@ -1,12 +1,12 @@
-// What a commit adds to the catalog: a collection met for the first time, new field names, an
-// index. Part of stage 2 of the write path. Everything is derived from the commit's own snapshot
-// and guarded, so of two commits that would both define something one is refused and derives again.
+// A commit's additions to the catalog: a new collection, new field names, an index. Part of stage 2
+// of the write path. Everything is derived from the commit's own snapshot and guarded. So of two
+// commits that would define the same thing, one is refused and derives again.
 
 internal import OndolEngine
 
-/// Changes of one family on the way into a batch.
+/// Changes of one family for a batch.
 struct CatalogEdit: Sendable {
-  /// Bytes of a commit that has room for what is to be repeated, whatever that is.
+  /// The most bytes of a commit that has room for all rows to repeat.
   private static let maximumRepeatingLength = 16 << 20
 
   /// The family with the changes.
@@ -19,15 +19,15 @@ struct CatalogEdit: Sendable {
   private var rows: Rows
   /// Whether the commit changes the catalog.
   private(set) var isChanged = false
-  /// Rows of the change that the family's next commit repeats. None may change without the family's
-  /// own row, which that commit guards.
+  /// Rows of the change that the family's next commit repeats. They can only change together with
+  /// the family's own row, which that commit guards.
   private var repeats: [CatalogRow] = []
-  /// Whether the commit leaves another picture of the family.
+  /// Whether the commit changes the picture of the family.
   private(set) var changesPicture = false
-  /// Whether documents are read in another way after the commit.
+  /// Whether the commit changes how documents are read.
   private(set) var changesReading = false
 
-  /// Begins with the family as it is.
+  /// Begins with an existing family.
   init(_ family: Family, in rows: Rows) {
     self.rows = rows
     self.family = family
@@ -35,15 +35,15 @@ struct CatalogEdit: Sendable {
     guardedKeys = [CatalogKey.family(family.root)]
   }
 
-  /// The same, going on with the same rows read elsewhere.
+  /// The same, continuing with the same rows read on another thread.
   func reading(_ rows: Rows) -> CatalogEdit {
     var edit = self
     edit.rows = rows
     return edit
   }
 
-  /// Begins with a family that is not there yet. `following` is the number of the last family that
-  /// the same commit made before.
+  /// Begins with a new family. `following` is the number of the previous family that the same
+  /// commit made.
   init(
     newFamily root: String, following last: UInt32?, in rows: Rows
   ) throws(DatabaseError) {
@@ -72,7 +72,7 @@ struct CatalogEdit: Sendable {
     guardedKeys = [CatalogKey.family(root), key]
   }
 
-  /// Begins with a family that is not there yet and has the key of a group that no family has.
+  /// Begins with a new family that has the key of a group that no family has.
   init(newFamily root: String, inGroup group: UInt32, in rows: Rows) {
     self.rows = rows
     family = Family(
@@ -82,7 +82,7 @@ struct CatalogEdit: Sendable {
     guardedKeys = [CatalogKey.family(root)]
   }
 
-  /// The entry of a collection pattern, made when there is none, with the indexes its group has.
+  /// The entry of a collection pattern, created if necessary, with the indexes of its group.
   mutating func collection(
     _ pattern: CollectionPattern
   ) throws(DatabaseError) -> CollectionEntry {
@@ -91,7 +91,7 @@ struct CatalogEdit: Sendable {
     rows.catalog.directory.enter(pattern)
     family.collections[pattern] = CollectionEntry(keyspace: keyspace)
     change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
-    // What is written here is of the schema that the app has declared.
+    // Documents written here have the schema that the app has declared.
     if let version = rows.catalog.schemas.version(of: pattern), version > 0 {
       put(SchemaHistory(base: version), of: pattern, keyspace)
     }
@@ -106,7 +106,7 @@ struct CatalogEdit: Sendable {
     return family.collections[pattern] ?? CollectionEntry(keyspace: keyspace)
   }
 
-  /// Adds the names that `symbols` has more than the catalog, and the forms of values.
+  /// Adds the names of `symbols` that the catalog lacks, and the forms of values.
   mutating func add(_ symbols: SymbolTable, to pattern: CollectionPattern) {
     guard let entry = family.collections[pattern],
       symbols.count > entry.symbols.count || symbols.forms != entry.symbols.forms
@@ -130,8 +130,8 @@ struct CatalogEdit: Sendable {
     putRow(CatalogKey.keyspace(index.keyspace), KeyspaceRow.index(index).bytes)
   }
 
-  /// Says which field has the moment a document ends, or that none has. Answers with the index of
-  /// these moments, if there is to be one, and with those that serve no more.
+  /// Sets the field with the expiry time of documents, or none. Returns the index of these times,
+  /// if there is one, and the indexes that are no longer needed.
   mutating func setTimeToLive(
     _ field: FieldNames?, of pattern: CollectionPattern
   ) throws(DatabaseError) -> (index: IndexDefinition?, dropped: [IndexDefinition]) {
@@ -158,7 +158,7 @@ struct CatalogEdit: Sendable {
     changeReading(of: pattern, keyspace)
   }
 
-  /// Says which documents have which schema.
+  /// Sets which documents have which schema.
   ///
   /// - Parameter changesReading: whether documents are read in another way from now on.
   mutating func setSchema(
@@ -174,7 +174,7 @@ struct CatalogEdit: Sendable {
   ) {
     isChanged = true
     family.collections[pattern]?.schema = schema
-    // Older snapshots may have documents that this says nothing of.
+    // Older snapshots may have documents that this does not cover.
     family.readsSince = nil
     let key = CatalogKey.schema(keyspace)
     if schema.isResolved {
@@ -184,16 +184,16 @@ struct CatalogEdit: Sendable {
     }
   }
 
-  /// Notes that documents are read in another way after the commit: their keyspace's row is written
-  /// anew, so that whoever has read documents and guards that row is refused.
+  /// Records that the commit changes how documents are read. It rewrites their keyspace's row, so
+  /// that commits that have read documents and guard that row are refused.
   private mutating func changeReading(of pattern: CollectionPattern, _ keyspace: Keyspace) {
     changesReading = true
     family.readsSince = nil
     change(CatalogKey.keyspace(keyspace), KeyspaceRow.documents(pattern).bytes)
   }
 
-  /// Declares everything that is declared in an earlier life of the family, which has no documents
-  /// any more.
+  /// Declares everything that is declared in an earlier incarnation of the family, which has no
+  /// documents any more.
   mutating func declare(asIn earlier: Family) throws(DatabaseError) {
     let declared = earlier.collections.filter(\.value.isDeclared)
     for (pattern, entry) in declared.sorted(by: { $0.value.keyspace < $1.value.keyspace }) {
@@ -211,8 +211,7 @@ struct CatalogEdit: Sendable {
     }
   }
 
-  /// Takes a collection without documents out of the catalog, or what is left of a whole family
-  /// without any.
+  /// Removes an empty collection from the catalog, or the rest of an empty family.
   mutating func forget(_ keys: [[UInt8]], of pattern: CollectionPattern?) {
     isChanged = true
     deletedKeys += keys
@@ -220,7 +219,7 @@ struct CatalogEdit: Sendable {
     if let pattern { family.collections[pattern] = nil }
   }
 
-  /// Gives a collection and all below it another name.
+  /// Renames a collection and everything below it.
   mutating func rename(_ renaming: CollectionRenaming) {
     isChanged = true
     changesReading = true
@@ -245,7 +244,7 @@ struct CatalogEdit: Sendable {
     guardedKeys.append(CatalogKey.family(family.root))
   }
 
-  /// Fills in what only the commit of this change could say.
+  /// Fills in what is known only with the commit of this change.
   mutating func resolve(_ sequence: SequenceNumber) {
     for pattern in family.collections.keys {
       family.collections[pattern]?.schema.resolve(sequence)
@@ -257,7 +256,7 @@ struct CatalogEdit: Sendable {
     }
   }
 
-  /// Takes an index away; its rows are still to be removed.
+  /// Removes an index; its rows must still be removed.
   mutating func drop(_ index: IndexDefinition, from pattern: CollectionPattern) {
     isChanged = true
     family.collections[pattern]?.remove(index)
@@ -278,7 +277,7 @@ struct CatalogEdit: Sendable {
     return Keyspace(family: family.row.number, member: family.row.nextMember)
   }
 
-  /// Puts everything into `batch`, with the guards. The family's row is guarded even when nothing
+  /// Adds all changes to `batch`, with the guards. The family's row is guarded even when nothing
   /// changes.
   mutating func write(to batch: inout Batch) {
     for key in guardedKeys {
@@ -290,7 +289,7 @@ struct CatalogEdit: Sendable {
       family.row.generation += 1
       change(CatalogKey.family(family.root), family.row.bytes)
     }
-    // The engine gives out the numbers of the others.
+    // The engine assigns the numbers of the others.
     if isNewFamily, !family.hasOwnKey {
       var next: [UInt8] = []
       next.appendVarint(UInt64(family.row.number + 1))
@@ -305,8 +304,8 @@ struct CatalogEdit: Sendable {
     changesPicture = changesPicture || isChanged
   }
 
-  /// Puts what the family's last change brought into the mirror once more, in front of what the
-  /// commit itself changes. A commit that frees space, or is large, leaves that to another.
+  /// Writes the family's last change to the mirror again, before the commit's own changes. A commit
+  /// that frees space, or is large, leaves that to another.
   private mutating func repeatLastChange(in batch: inout Batch) {
     guard !family.repeats.isEmpty, !batch.freesSpace,
       batch.payloadLength <= Self.maximumRepeatingLength
@@ -318,7 +317,7 @@ struct CatalogEdit: Sendable {
     changesPicture = true
   }
 
-  /// Changes a row that is to be repeated.
+  /// Changes a row that must be repeated.
   private mutating func change(_ key: [UInt8], _ value: [UInt8]) {
     repeats.append(CatalogRow(key: key, value: value))
     putRow(key, value)

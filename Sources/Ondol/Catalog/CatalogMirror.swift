@@ -1,23 +1,23 @@
-// The mirror: every row of the catalog a second time, under the same key in another keyspace,
-// written in the same commit. Documents hold numbers for the names of their fields, so a block of
-// the catalog that cannot be read any more would take the names of documents that can. A salvage
-// takes them from here, a check compares the two, and nobody else reads a mirror.
+// The mirror: a second copy of every row of the catalog, under the same key in another keyspace,
+// written in the same commit. Documents hold numbers for the names of their fields, so an
+// unreadable block of the catalog would take the names from readable documents. A salvage takes
+// them from the mirror, and a check compares the two. Nothing else reads a mirror.
 //
-// Its keyspace is number 0 of family 1, so no family gives out its number 0. There the mirror is
-// never in the catalog's shard, unless there is only one; it needs no shard that is not in use; and
-// it stands in front of all documents, so that a salvage, which goes through rows once in the order
-// of their keys, has the names before it meets who uses them.
+// Its keyspace is number 0 of family 1, so no family assigns its number 0. There the mirror is
+// never in the catalog's shard, unless there is only one shard, and needs no shard that is not in
+// use. It also comes before all documents. A salvage walks all rows once in the order of their
+// keys, so it has the names before it meets the documents that use them.
 
 internal import OndolEngine
 
 extension Keyspace {
   /// The keyspace of the catalog's mirror.
   static let mirror = Keyspace(family: 1, member: 0)
-  /// The number within the family that its first keyspace gets.
+  /// The number of a family's first keyspace within the family.
   static let firstMember: UInt32 = 1
 }
 
-/// A row of the catalog on its way into a batch.
+/// A row of the catalog for a batch.
 struct CatalogRow: Sendable {
   var key: [UInt8]
   var value: [UInt8]
@@ -36,7 +36,7 @@ extension CatalogKey {
 }
 
 extension Batch {
-  /// Puts a row into the catalog, and into its mirror.
+  /// Adds a row to the catalog, and to its mirror.
   mutating func putCatalogRow(
     _ key: [UInt8], _ value: [UInt8], stamps: [(offset: Int, form: StampForm)] = []
   ) {
@@ -44,7 +44,7 @@ extension Batch {
     put(CatalogKey.mirrored(key).bytes, value.bytes, stamps: stamps)
   }
 
-  /// Takes a row out of the catalog and its mirror.
+  /// Removes a row from the catalog and its mirror.
   mutating func deleteCatalogRow(_ key: [UInt8]) {
     delete(key.bytes)
     delete(CatalogKey.mirrored(key).bytes)

@@ -1,44 +1,44 @@
-// The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the very commit
+// The catalog's rows as bytes. They are ordinary rows of keyspace 0, written in the same commit
 // that first uses what they define, so neither can exist without the other. Each is written twice:
 // see CatalogMirror.
 //
 //   01                                       -> next family number
 //   02 root collection's name                -> family: number, generation, next member
 //   03 keyspace (u32 BE) 00                  -> what the keyspace is
-//   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name the symbol stands for, UTF-8
-//   03 keyspace (u32 BE) 02                  -> the field with the moment documents end; or none
+//   03 keyspace (u32 BE) 01 symbol (u32 BE)  -> the field name of the symbol, UTF-8
+//   03 keyspace (u32 BE) 02                  -> the field with the expiry of documents; or none
 //   03 keyspace (u32 BE) 03                  -> from which commit on documents have which schema
 //   03 keyspace (u32 BE) 04                  -> what documents have that not all versions know
-//   04 collection id                         -> the indexes its group is to have: count, kinds
+//   04 collection id                         -> the indexes of its group: count, kinds
 //   05 family number (u32 BE)                -> next member of a family that is being removed
 //
-// Numbers are varints, texts and lists have their length in front. A family's generation changes
-// with every change of its keyspaces or indexes; the rows of one family stand together.
+// Numbers are varints; texts and lists are preceded by their length. Every change of a family's
+// keyspaces or indexes changes its generation. The rows of one family are contiguous.
 
 internal import OndolEngine
 
-/// What row `02` says of a family.
+/// The contents of a family's row `02`.
 struct FamilyRow: Sendable, Equatable {
   var number: UInt32
   /// Counts the changes of the family's keyspaces and indexes.
   var generation: UInt64
-  /// The number within the family that the next keyspace gets.
+  /// The number of the next keyspace within the family.
   var nextMember: UInt32
 }
 
 extension FamilyRow {
-  /// Whether this was before `other`. A root collection that was dropped and made again has a
-  /// higher number and counts from the beginning.
+  /// Whether this came before `other`. A root collection that was dropped and created again has a
+  /// higher number and starts counting from the beginning.
   func isOlder(than other: FamilyRow) -> Bool {
     (number, generation) < (other.number, other.generation)
   }
 }
 
-/// What row `03 … 00` says of a keyspace.
+/// The contents of a keyspace's row `03 … 00`.
 enum KeyspaceRow: Sendable, Equatable {
   case documents(CollectionPattern)
   case index(IndexDefinition)
-  /// Nothing any more; its rows are being removed.
+  /// Dropped; its rows are being removed.
   case dropped
 }
 
@@ -50,10 +50,10 @@ enum CatalogKey {
     Keyspace.catalog.prefix + [0x02] + Array(root.utf8)
   }
 
-  /// In front of all families' rows.
+  /// Before all families' rows.
   static let families: [UInt8] = Keyspace.catalog.prefix + [0x02]
 
-  /// In front of all rows that are about keyspaces.
+  /// Before all rows about keyspaces.
   static let keyspaces: [UInt8] = Keyspace.catalog.prefix + [0x03]
 
   static func keyspace(_ keyspace: Keyspace) -> [UInt8] {
@@ -66,12 +66,12 @@ enum CatalogKey {
     return key
   }
 
-  /// The indexes a collection group is to have.
+  /// The indexes that a collection group must have.
   static func group(_ collectionID: String) -> [UInt8] {
     Keyspace.catalog.prefix + [0x04] + Array(collectionID.utf8)
   }
 
-  /// In front of the rows of all dropped families.
+  /// Before the rows of all dropped families.
   static let droppedFamilies: [UInt8] = Keyspace.catalog.prefix + [0x05]
 
   static func droppedFamily(_ number: UInt32) -> [UInt8] {
@@ -85,7 +85,7 @@ enum CatalogKey {
   static let schemaMark: UInt8 = 0x03
   static let formsMark: UInt8 = 0x04
 
-  /// The field that says when documents end.
+  /// The field with the expiry of documents.
   static func timeToLive(_ keyspace: Keyspace) -> [UInt8] {
     keyspaceRows(keyspace.rawValue) + [timeToLiveMark]
   }
@@ -100,7 +100,7 @@ enum CatalogKey {
     keyspaceRows(keyspace.rawValue) + [formsMark]
   }
 
-  /// The keyspace that a key of `keyspaces(ofFamily:)` with this mark is about.
+  /// The keyspace of a key of `keyspaces(ofFamily:)` with this mark.
   static func keyspace(of mark: UInt8, _ key: RawSpan) throws(MalformedBytes) -> Keyspace? {
     var reader = ByteReader(key)
     _ = try reader.take(5)
@@ -121,8 +121,7 @@ enum CatalogKey {
     return key
   }
 
-  /// What a key of `keyspaces(ofFamily:)` is about: the keyspace, and the symbol when it is a
-  /// symbol's.
+  /// The keyspace of a key of `keyspaces(ofFamily:)`, and the symbol when it is a symbol's key.
   static func parse(_ key: RawSpan) throws(MalformedBytes) -> (keyspace: Keyspace, symbol: UInt32?)
   {
     var reader = ByteReader(key)
@@ -186,8 +185,7 @@ extension KeyspaceRow {
     return bytes
   }
 
-  /// The pattern that a row among `CatalogKey.keyspaces` gives to its keyspace; nil when the row
-  /// says something else.
+  /// The pattern that a row among `CatalogKey.keyspaces` gives to its keyspace; nil for other rows.
   static func pattern(
     key: RawSpan, _ value: RawSpan
   ) throws(MalformedBytes) -> CollectionPattern? {
@@ -197,8 +195,7 @@ extension KeyspaceRow {
     return CollectionPattern(try reader.texts())
   }
 
-  /// Whether the row is of a link, or cannot be read: then whoever reads it for its own sake says
-  /// so.
+  /// Whether the row is a link's, or unreadable: code that reads it for its own sake reports that.
   static func mayLink(_ value: RawSpan, of keyspace: Keyspace) -> Bool {
     do throws(MalformedBytes) {
       guard case .index(let index) = try KeyspaceRow(value, of: keyspace) else { return false }

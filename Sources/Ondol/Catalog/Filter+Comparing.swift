@@ -1,8 +1,9 @@
-// Conditions on texts that are not compared by their bytes. The operand becomes its key here, and
-// the field the one of the keys, so that what plans, matches and looks up meets ordinary values.
+// Conditions on texts that are compared other than by their bytes. The operand becomes its
+// comparison key here, and the field that of the keys, so that planning, matching and lookups work
+// with ordinary values.
 
 extension Filter {
-  /// The field is a text that is the same as `text` when compared so. See
+  /// The field is a text that equals `text` in this comparison. See
   /// `QuerySource.whereField(_:isEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isEqualTo text: String, comparing comparison: TextComparison
@@ -10,15 +11,15 @@ extension Filter {
     compared(field, comparison) { .equal(.string(comparison.key(of: text))) }
   }
 
-  /// The document has the field, neither null nor a text that is the same when compared so. See
-  /// `QuerySource.whereField(_:isNotEqualTo:comparing:)`.
+  /// The document has the field, with a value that is neither null nor a text that equals `text` in
+  /// this comparison. See `QuerySource.whereField(_:isNotEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isNotEqualTo text: String, comparing comparison: TextComparison
   ) -> Filter {
     compared(field, comparison) { .notEqual(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text before `text` when compared so. See
+  /// The field is a text before `text` in this comparison. See
   /// `QuerySource.whereField(_:isLessThan:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isLessThan text: String, comparing comparison: TextComparison
@@ -26,7 +27,7 @@ extension Filter {
     compared(field, comparison) { .less(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text before `text`, or the same, when compared so. See
+  /// The field is a text before or equal to `text` in this comparison. See
   /// `QuerySource.whereField(_:isLessThanOrEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isLessThanOrEqualTo text: String, comparing comparison: TextComparison
@@ -34,7 +35,7 @@ extension Filter {
     compared(field, comparison) { .lessOrEqual(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text after `text` when compared so. See
+  /// The field is a text after `text` in this comparison. See
   /// `QuerySource.whereField(_:isGreaterThan:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThan text: String, comparing comparison: TextComparison
@@ -42,7 +43,7 @@ extension Filter {
     compared(field, comparison) { .greater(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text after `text`, or the same, when compared so. See
+  /// The field is a text after or equal to `text` in this comparison. See
   /// `QuerySource.whereField(_:isGreaterThanOrEqualTo:comparing:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThanOrEqualTo text: String, comparing comparison: TextComparison
@@ -50,7 +51,7 @@ extension Filter {
     compared(field, comparison) { .greaterOrEqual(.string(comparison.key(of: text))) }
   }
 
-  /// The field is a text that is the same as one of the texts when compared so. See
+  /// The field is a text that equals one of the texts in this comparison. See
   /// `QuerySource.whereField(_:in:comparing:)`.
   public static func whereField(
     _ field: FieldPath, in texts: [String], comparing comparison: TextComparison
@@ -58,15 +59,15 @@ extension Filter {
     compared(field, comparison) { .isIn(keys(of: texts, comparison)) }
   }
 
-  /// The document has the field, neither null nor a text that is the same as one of the texts when
-  /// compared so. See `QuerySource.whereField(_:notIn:comparing:)`.
+  /// The document has the field, with a value that is neither null nor a text that equals one of
+  /// the texts in this comparison. See `QuerySource.whereField(_:notIn:comparing:)`.
   public static func whereField(
     _ field: FieldPath, notIn texts: [String], comparing comparison: TextComparison
   ) -> Filter {
     compared(field, comparison) { .notIn(keys(of: texts, comparison)) }
   }
 
-  /// The field is a text that begins with `prefix` when compared so. See
+  /// The field is a text that begins with `prefix` in this comparison. See
   /// `QuerySource.whereField(_:hasPrefix:comparing:)`.
   public static func whereField(
     _ field: FieldPath, hasPrefix prefix: String, comparing comparison: TextComparison

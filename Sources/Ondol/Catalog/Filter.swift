@@ -1,6 +1,6 @@
-// Conditions combined with "and" and "or", nested at will: what `whereFilter` takes, and what makes
-// an index partial. The tree is the meaning; the planner looks for the parts of it that an index
-// can answer, and the matcher asks the whole of it of every candidate.
+// Conditions combined with "and" and "or", nested freely: the argument of `whereFilter`, and the
+// condition of a partial index. The tree defines the meaning. The planner looks for the parts that
+// an index can answer, and the matcher checks the whole tree for every candidate.
 
 /// A condition on documents, alone or combined with others.
 ///
@@ -11,8 +11,8 @@
 /// ]))
 /// ```
 ///
-/// There is no limit on how many conditions are combined and none on which. A wrong path or operand
-/// makes the call throw that uses the filter.
+/// Any number of conditions can be combined, in any combination. With a wrong path or operand, the
+/// call that uses the filter throws.
 public struct Filter: Sendable, Hashable {
   let tree: Result<FilterTree, DatabaseError>
 
@@ -22,7 +22,7 @@ public struct Filter: Sendable, Hashable {
 
   /// Documents that meet all of the filters; every document when there are none.
   ///
-  /// - Parameter filters: any number of them, nested at will.
+  /// - Parameter filters: any number of filters, nested freely.
   public static func andFilter(_ filters: [Filter]) -> Filter {
     Filter { () throws(DatabaseError) in .all(try trees(filters)) }
   }
@@ -33,8 +33,8 @@ public struct Filter: Sendable, Hashable {
   /// without such a field are left out, even when they meet another of the filters. An explicit
   /// `order(by:missing:)` on the field keeps them.
   ///
-  /// - Parameter filters: any number of them, nested at will; Firestore allows 30 alternatives.
-  /// - Complexity: with an index for each alternative, what each costs; without one for any of
+  /// - Parameter filters: any number of filters, nested freely; Firestore allows 30 alternatives.
+  /// - Complexity: with an index for each alternative, the cost of each; without one for any of
   ///   them, or with more than 1,024, one pass over the collection.
   public static func orFilter(_ filters: [Filter]) -> Filter {
     Filter { () throws(DatabaseError) in .any(try trees(filters)) }
@@ -50,7 +50,7 @@ public struct Filter: Sendable, Hashable {
 // MARK: - One field
 
 extension Filter {
-  /// The field equals the value; nil stands for null. 1 equals 1.0, and NaN equals NaN. See
+  /// The field equals the value; nil means null. 1 equals 1.0, and NaN equals NaN. See
   /// `QuerySource.whereField(_:isEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isEqualTo value: (any FieldContent)?
@@ -58,7 +58,7 @@ extension Filter {
     one(field, value) { .equal($0) }
   }
 
-  /// The document has the field, neither null nor equal to the value. See
+  /// The document has the field, with a value that is neither null nor equal to `value`. See
   /// `QuerySource.whereField(_:isNotEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isNotEqualTo value: (any FieldContent)?
@@ -66,14 +66,14 @@ extension Filter {
     one(field, value) { .notEqual($0) }
   }
 
-  /// The field is of the value's type and less. See `QuerySource.whereField(_:isLessThan:)`.
+  /// The field has the value's type and is less. See `QuerySource.whereField(_:isLessThan:)`.
   public static func whereField(
     _ field: FieldPath, isLessThan value: (any FieldContent)?
   ) -> Filter {
     one(field, value, isRange: true) { .less($0) }
   }
 
-  /// The field is of the value's type and not greater. See
+  /// The field has the value's type and is not greater. See
   /// `QuerySource.whereField(_:isLessThanOrEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isLessThanOrEqualTo value: (any FieldContent)?
@@ -81,14 +81,14 @@ extension Filter {
     one(field, value, isRange: true) { .lessOrEqual($0) }
   }
 
-  /// The field is of the value's type and greater. See `QuerySource.whereField(_:isGreaterThan:)`.
+  /// The field has the value's type and is greater. See `QuerySource.whereField(_:isGreaterThan:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThan value: (any FieldContent)?
   ) -> Filter {
     one(field, value, isRange: true) { .greater($0) }
   }
 
-  /// The field is of the value's type and not less. See
+  /// The field has the value's type and is not less. See
   /// `QuerySource.whereField(_:isGreaterThanOrEqualTo:)`.
   public static func whereField(
     _ field: FieldPath, isGreaterThanOrEqualTo value: (any FieldContent)?
@@ -96,7 +96,7 @@ extension Filter {
     one(field, value, isRange: true) { .greaterOrEqual($0) }
   }
 
-  /// The field equals one of the values, of which there may be any number, null and NaN among them.
+  /// The field equals one of the values, of which there may be any number, including null and NaN.
   /// See `QuerySource.whereField(_:in:)`.
   public static func whereField(
     _ field: FieldPath, in values: [(any FieldContent)?]
@@ -104,8 +104,8 @@ extension Filter {
     list(field, values) { .isIn($0) }
   }
 
-  /// The document has the field, neither null nor equal to one of the values. Nothing is, when null
-  /// is among them. See `QuerySource.whereField(_:notIn:)`.
+  /// The document has the field, with a value that is neither null nor equal to one of the values.
+  /// When null is among them, nothing matches. See `QuerySource.whereField(_:notIn:)`.
   public static func whereField(
     _ field: FieldPath, notIn values: [(any FieldContent)?]
   ) -> Filter {
@@ -136,7 +136,7 @@ extension Filter {
     }
   }
 
-  /// The field is a text that begins with `prefix`, letters' case aside when asked so. See
+  /// The field is a text that begins with `prefix`, optionally ignoring case. See
   /// `QuerySource.whereField(_:hasPrefix:ignoringCase:)`.
   public static func whereField(
     _ field: FieldPath, hasPrefix prefix: String, ignoringCase: Bool
@@ -145,7 +145,7 @@ extension Filter {
     return text(field, TextPattern(prefix, .beginning, ignoringCase: true))
   }
 
-  /// The field is a text with `part` in it. See
+  /// The field is a text that contains `part`. See
   /// `QuerySource.whereField(_:containsText:ignoringCase:)`.
   public static func whereField(
     _ field: FieldPath, containsText part: String, ignoringCase: Bool = false
@@ -153,7 +153,7 @@ extension Filter {
     text(field, TextPattern(part, .anywhere, ignoringCase: ignoringCase))
   }
 
-  /// The field is the text, letters' case aside when asked so. See
+  /// The field is the text, optionally ignoring case. See
   /// `QuerySource.whereField(_:isEqualTo:ignoringCase:)`.
   public static func whereField(
     _ field: FieldPath, isEqualTo text: String, ignoringCase: Bool
@@ -198,7 +198,7 @@ extension Filter {
     }
   }
 
-  /// What a condition compares with.
+  /// The operand of a condition.
   private static func operand(
     _ content: (any FieldContent)?, of field: QueryField
   ) throws(DatabaseError) -> Value {
@@ -212,12 +212,12 @@ extension Filter {
 
 // MARK: - The tree
 
-/// Conditions combined.
+/// Combined conditions.
 indirect enum FilterTree: Sendable, Hashable {
   case field(FieldFilter)
-  /// All of them; everything when there are none.
+  /// All of them; every document when there are none.
   case all([FilterTree])
-  /// At least one of them; nothing when there are none.
+  /// At least one of them; no document when there are none.
   case any([FilterTree])
 
   /// Whether a document meets the condition.
@@ -229,8 +229,8 @@ indirect enum FilterTree: Sendable, Hashable {
     }
   }
 
-  /// The conditions that must all be met, none of them an "and" itself. Alternatives on one field
-  /// that name values are one list of them.
+  /// The conditions that must all be met, none of them an "and" itself. Alternatives that name
+  /// values of one field are combined into one list.
   var conjuncts: [FilterTree] {
     switch self {
     case .field: [self]
@@ -240,7 +240,7 @@ indirect enum FilterTree: Sendable, Hashable {
     }
   }
 
-  /// The one condition `field in …` that alternatives come to, when they do.
+  /// The single condition `field in …` that is equivalent to the alternatives, if there is one.
   private static func list(of trees: [FilterTree]) -> FieldFilter? {
     var field: QueryField?
     var operands: [Value] = []
@@ -258,7 +258,7 @@ indirect enum FilterTree: Sendable, Hashable {
     return field.map { FieldFilter(field: $0, condition: .isIn(operands.sortedWithoutDuplicates)) }
   }
 
-  /// Every condition on one field, wherever it stands.
+  /// Every condition on one field, at any depth.
   var fieldFilters: [FieldFilter] {
     switch self {
     case .field(let filter): [filter]

@@ -1,11 +1,11 @@
-// Which root collections have collections of which id below them, and in which documents may link
-// storage paths: so that a query of a collection group, and a storage path that is to go, look at
-// those and not at every root collection there is. Part of the catalog in memory.
+// Finds the root collections that have collections with a given id below them, and those in which
+// documents may link storage paths. So a query of a collection group, and the removal of a storage
+// path, look only at these and not at every root collection. Part of the catalog in memory.
 //
-// The directory only leads: whoever asks reads the families it names in his own snapshot. So it may
-// name too many, and never too few. That holds because a collection is entered before the commit
-// that makes it, and because the rows of the catalog are walked once for all that were made before.
-// Snapshots that are older than that walk, and databases that another process writes, do without.
+// The directory only gives hints: its callers read the named families in their own snapshots. So it
+// may name too many, but never too few. A collection is entered before the commit that makes it,
+// and the rows of the catalog are walked once for all older ones. Snapshots that are older than
+// that walk, and databases that another process writes, do not use it.
 
 internal import OndolEngine
 
@@ -15,12 +15,12 @@ final class GroupDirectory: Sendable {
     var roots: [ExactText: Set<ExactText>] = [:]
     /// Those in which documents may link storage paths.
     var linking: Set<ExactText> = []
-    /// From which commit on nothing is missing; nil until the catalog was walked.
+    /// The commit from which on it is complete; nil until the catalog was walked.
     var completeSince: SequenceNumber?
   }
 
   private let state = Guarded(State())
-  /// Whether all who make collections enter them here.
+  /// Whether all code that makes collections enters them here.
   private let isKept: Bool
 
   init(isKept: Bool) {
@@ -39,14 +39,15 @@ final class GroupDirectory: Sendable {
     state.withLock { _ = $0.linking.insert(ExactText(root)) }
   }
 
-  /// The root collections in which documents may link storage paths, some of them perhaps no more.
+  /// The root collections in which documents may link storage paths; some of them may no longer do
+  /// so.
   ///
   /// - Complexity: O(roots found); O(rows of the catalog) the first time.
   func linkingRoots(in rows: Rows) throws(DatabaseError) -> Set<ExactText> {
     try answer(in: rows) { $0.linking }
   }
 
-  /// The root collections that may have collections with this id, some of them perhaps no more.
+  /// The root collections that may have collections with this id; some of them may no longer do so.
   ///
   /// - Complexity: O(roots found); O(rows of the catalog) the first time.
   func roots(of id: ExactText, in rows: Rows) throws(DatabaseError) -> Set<ExactText> {
@@ -84,7 +85,7 @@ extension GroupDirectory.State {
 extension Catalog {
   /// The families with collections of this id, as they were when `rows` were taken.
   ///
-  /// Throws `.permissionDenied` when the key of one is not here.
+  /// Throws `.permissionDenied` when the key of one is missing.
   ///
   /// - Complexity: one lookup for each; the first time, O(rows of the catalog).
   func families(
@@ -104,7 +105,7 @@ extension Catalog {
 }
 
 extension Rows {
-  /// What the catalog's rows say.
+  /// Reads the directory from the catalog's rows.
   fileprivate func walkDirectory() throws(DatabaseError) -> GroupDirectory.State {
     var found = GroupDirectory.State()
     var roots: [UInt32: ExactText] = [:]

@@ -1,6 +1,6 @@
-// What an index is, as bytes in its row of the catalog, and a partial index's condition among them.
-// Operands of the condition are written as they are in keys, which is as exact as comparing them
-// is; one that would be cut is refused when the index is created.
+// The definition of an index as bytes in its row of the catalog, including a partial index's
+// condition. Operands of the condition are written as in keys, which is as exact as comparing them.
+// An operand that would be cut is refused when the index is created.
 
 internal import OndolEngine
 
@@ -11,29 +11,30 @@ private enum Flag {
   static let partial: UInt8 = 8
   static let link: UInt8 = 16
   static let lifetime: UInt8 = 32
-  /// What is more is in a second byte.
+  /// More flags are in a second byte.
   static let more: UInt8 = 64
   static let nullsDistinct: UInt8 = 128
 }
 
 /// Flags of the second byte.
 private enum Further {
-  /// The place of the field of elements follows; without it that is the first and only one.
+  /// The place of the field of elements follows; without it, that is the first and only field.
   static let elementsPlace: UInt8 = 1
   static let opposedIDs: UInt8 = 2
-  /// It is of words; the tokenizer and the fields' weights follow.
+  /// It is a word index; the tokenizer and the fields' weights follow.
   static let words: UInt8 = 4
   /// The condition compares with values that the first versions cannot read; nothing follows. It
-  /// may be set where none is read: a decimal that is an integer or a double reads as that.
+  /// may also be set when no such value is read: a decimal that is an integer or a double reads as
+  /// that.
   static let newerOperands: UInt8 = 8
-  /// All that this version knows.
+  /// All flags that this version knows.
   static let known: UInt8 = 15
 }
 
 private enum Node {
   static let all: UInt8 = 1
   static let any: UInt8 = 2
-  /// Conditions on a field are this and what follows.
+  /// Conditions on a field are this number and the following ones.
   static let firstCondition: UInt8 = 0x10
 }
 
@@ -45,7 +46,7 @@ private let listLimit = 1_000
 private let operandLimit = 100_000
 
 extension [UInt8] {
-  /// Appends what an index is.
+  /// Appends the definition of an index.
   mutating func append(_ kind: IndexKind) {
     appendVarint(kind.fields.count)
     for field in kind.fields {
@@ -95,7 +96,7 @@ extension [UInt8] {
     }
   }
 
-  /// Appends a list of texts, each with its length in front.
+  /// Appends a list of texts, each preceded by its length.
   mutating func append(texts: [String]) {
     appendVarint(texts.count)
     for text in texts {
@@ -106,7 +107,7 @@ extension [UInt8] {
 }
 
 extension ByteReader {
-  /// Reads what an index is.
+  /// Reads the definition of an index.
   @_lifetime(self: copy self)
   mutating func indexKind() throws(MalformedBytes) -> IndexKind {
     var kind = IndexKind([])
@@ -226,7 +227,7 @@ extension ByteReader {
 }
 
 extension FilterTree {
-  /// Whether something is compared with what versions before this one cannot read.
+  /// Whether it compares with a value that earlier versions cannot read.
   fileprivate var hasNewerOperands: Bool {
     fieldFilters.contains { filter in
       filter.condition.operands.contains { !ValueForms(inKeyOf: $0).isEmpty }
@@ -263,7 +264,7 @@ extension FieldFilter.Condition {
     }
   }
 
-  /// What the field is compared with.
+  /// The values that the field is compared with.
   var operands: [Value] {
     switch self {
     case .equal(let operand), .notEqual(let operand), .less(let operand),
@@ -280,7 +281,7 @@ extension FieldFilter.Condition {
     }
   }
 
-  /// Whether there is a condition of this number behind `Node.firstCondition`.
+  /// Whether there is a condition with this number after `Node.firstCondition`.
   fileprivate static func knows(code node: UInt8) -> Bool {
     node >= Node.firstCondition && node <= Node.firstCondition + 11
   }

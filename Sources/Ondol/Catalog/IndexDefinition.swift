@@ -1,6 +1,6 @@
-// What an index is: fields with directions, over all collections of one pattern. Its rows are made
-// in IndexEntries, chosen by the Planner, and filled for older documents by the IndexBuilder. What
-// its row in the catalog looks like is in IndexCoding.
+// The definition of an index: fields with directions, over all collections of one pattern.
+// IndexEntries makes its rows, Planner chooses it, and IndexBuilder fills it for older documents.
+// IndexCoding defines its row in the catalog.
 
 /// A field of an index.
 struct IndexField: Sendable, Hashable {
@@ -8,7 +8,7 @@ struct IndexField: Sendable, Hashable {
   var descending: Bool
   /// Whether there is a row for each distinct element of the field, which is an array.
   var isOfElements: Bool
-  /// What its texts are compared by; nil by their bytes.
+  /// How its texts are compared; nil when by their bytes.
   var comparison: TextComparison?
 
   init(
@@ -21,17 +21,17 @@ struct IndexField: Sendable, Hashable {
     self.comparison = comparison
   }
 
-  /// What conditions and orders know it by.
+  /// The field in conditions and orders.
   var field: QueryField { QueryField(names, comparing: comparison) }
 
-  /// What a row has for a value of the field.
+  /// The value in a row for a value of the field.
   func component(of value: Value) -> Value { comparison?.value(of: value) ?? value }
 
   /// The same field with its texts compared by their bytes.
   var plain: IndexField { IndexField(names, descending: descending) }
 
-  /// As an app writes it: `status`, `-workDate` for descending, `tags[]` for the elements,
-  /// `name~folded` for texts that are compared so.
+  /// Parses a field as an app writes it: `status`, `-workDate` for descending, `tags[]` for the
+  /// elements, `name~folded` for texts in a comparison.
   init(text: String) throws(DatabaseError) {
     let descending = text.utf8.first == UInt8(ascii: "-")
     let isOfElements = text.utf8.suffix(2).elementsEqual("[]".utf8)
@@ -77,8 +77,8 @@ extension IndexField: CustomStringConvertible {
 }
 
 extension [IndexField] {
-  /// Behind each field whose texts are compared the field itself, so that texts with equal keys are
-  /// in the order of their bytes.
+  /// Each field with a comparison of texts is followed by the field itself, so that texts with
+  /// equal keys are in the order of their bytes.
   var withTies: [IndexField] { flatMap { $0.comparison == nil ? [$0] : [$0, $0.plain] } }
 
   /// The fields as an app named them.
@@ -92,9 +92,9 @@ extension [IndexField] {
 /// An index of a collection pattern.
 struct IndexDefinition: Sendable, Hashable {
   enum State: Sendable, Hashable {
-    /// Writes maintain the index, but documents older than it are missing from it behind `through`,
-    /// the key of the last document that was added; nil when none was. Sealed where the collection
-    /// has a key of its own: see `lastBuilt`.
+    /// Writes maintain the index, but older documents after `through` are missing from it.
+    /// `through` is the key of the last document that was added; nil when none was. It is sealed
+    /// when the collection has a key of its own: see `lastBuilt`.
     case building(through: [UInt8]?)
     /// Every document is in it.
     case ready
@@ -109,7 +109,7 @@ struct IndexDefinition: Sendable, Hashable {
   var name: String { kind.name }
   var fields: [IndexField] { kind.fields }
 
-  /// The fields that its rows are made of, with all that is in them.
+  /// The fields that its rows are made of, including those of its condition.
   var read: [FieldNames] {
     if kind.isLink { return fields.prefix(1).map(\.names) }
     return fields.map(\.names)
@@ -118,33 +118,33 @@ struct IndexDefinition: Sendable, Hashable {
       }
   }
 
-  /// The direction of the document's id behind the components.
+  /// The direction of the document's id after the components.
   var idDescending: Bool { kind.idDescending }
 }
 
-/// What an index is asked to hold, and how.
+/// What an index contains, and how.
 struct IndexKind: Sendable, Hashable {
   var fields: [IndexField]
-  /// Whether ids have the other direction than the last field, in which a query takes them that
-  /// says no more than to order by it.
+  /// Whether ids have the opposite direction of the last field. A query that only orders by the
+  /// field has them in the same direction.
   var opposesIDs = false
-  /// Whether no two documents of a collection may agree in all fields.
+  /// Whether no two documents of a collection may have the same values in all fields.
   var isUnique = false
-  /// Whether null in a field of a unique index is to it as a field that is missing, so that
-  /// documents with it may agree. False when null is a value as any other.
+  /// Whether a unique index treats null like a missing field, so that documents with null may
+  /// agree. If false, null is a value like any other.
   var nullsDistinct = false
-  /// Whether the ids of ancestors are behind the components, so that all collections of the pattern
+  /// Whether the ids of ancestors come after the components, so that all collections of the pattern
   /// are one range.
   var isOfGroup = false
-  /// What documents in the index meet; nil for all.
+  /// The condition of documents in the index; nil for all.
   var condition: FilterTree?
-  /// For a link the folder below which the field's texts are storage paths: see BlobLink. Nil for
+  /// For a link, the folder below which the field's texts are storage paths: see BlobLink. Nil for
   /// an index that serves queries.
   var linkedFolder: String?
-  /// Whether it serves the removal of documents whose time is over: there is a row for each moment
-  /// in the one field, and what ends first comes first whatever collection it is in.
+  /// Whether it serves the removal of expired documents. It has a row for each time in the one
+  /// field, ordered by time regardless of the collection.
   var isOfEnds = false
-  /// For an index of words how they are found; nil for one of values. See SearchRows.
+  /// For a word index, how words are found; nil for an index of values. See SearchRows.
   var search: SearchKind?
 
   init(
@@ -162,19 +162,19 @@ struct IndexKind: Sendable, Hashable {
   var isOfWords: Bool { search != nil }
   /// Whether there is a row for each distinct element of one of the fields.
   var isOfElements: Bool { fields.contains(where: \.isOfElements) }
-  /// The direction of the document's id behind the components.
+  /// The direction of the document's id after the components.
   var idDescending: Bool { (fields.last?.descending ?? false) != opposesIDs }
-  /// Whether the components come first and the ids of ancestors behind them.
+  /// Whether the components come first and the ids of ancestors after them.
   var putsAncestorsBehind: Bool { isOfGroup || isLink || isOfEnds }
 
-  /// The index of the moments at which documents end.
+  /// The index of the expiry times of documents.
   static func ends(_ field: FieldNames) -> IndexKind {
     var kind = IndexKind([IndexField(field)])
     kind.isOfEnds = true
     return kind
   }
 
-  /// The fields as an app writes them, and behind them the direction of ids when it is special.
+  /// The fields as an app writes them, followed by the direction of ids when it is special.
   var texts: [String] {
     fields.withoutTies.map(\.description)
       + (opposesIDs ? [idDescending ? "-__name__" : "__name__"] : [])
@@ -182,7 +182,7 @@ struct IndexKind: Sendable, Hashable {
 
   private static let nullsNotDistinct = " nulls not distinct"
 
-  /// The name that the index had before null could be told apart from values; nil when that is
+  /// The name that the index had before null could be treated as a missing field; nil when that is
   /// still its name.
   var formerName: String? {
     guard isUnique, !nullsDistinct else { return nil }
@@ -191,8 +191,8 @@ struct IndexKind: Sendable, Hashable {
     return kind.name
   }
 
-  /// The fields with `-` before the descending ones, separated by commas, then what is special.
-  /// Different indexes of a pattern have different names.
+  /// The fields with `-` before the descending ones, separated by commas, then the special
+  /// properties. Different indexes of a pattern have different names.
   var name: String {
     if let linkedFolder {
       let field = fields.map(\.description).joined(separator: "[].")

@@ -1,5 +1,5 @@
-// From a document to its rows in an index. Pure, part of stage 2 of the write path: what a write
-// changes in the indexes is the difference between the rows of the document before and after.
+// Makes a document's rows in an index. Pure, part of stage 2 of the write path: a write changes an
+// index by the difference between the document's rows before and after.
 //
 //   of a collection:  keyspace ++ ids of the ancestors ++ components ++ id
 //   of a group:       keyspace ++ components ++ ids of the ancestors ++ id
@@ -7,18 +7,18 @@
 //   link:             keyspace ++ storage path, never cut ++ ids of the ancestors ++ id
 //   ends:             as of a group; of documents whose field is a timestamp
 //
-// The ids behind the components are the row's tail: ascending, they are the very bytes that the
+// The ids after the components are the row's tail: ascending, they are exactly the bytes that the
 // document's key ends with. They have the direction of the last field.
 //
-// Of a field of elements there is a row for each distinct element, beside the same other
-// components; a document in which it is no array, or an empty one, has none.
+// A field of elements has a row for each distinct element, with the same other components. A
+// document in which the field is not an array, or is an empty one, has no row.
 //
-// A document without the index's first field has no row. A later field that is missing has a mark
-// in its place, one byte in front of all components, so that the index still serves queries for the
-// fields before it. In a unique index only documents with all fields have a row of the third form;
-// two of them with the same values would be one row, which is how the second is noticed. Others
-// have rows of the first form and may agree; and so do those with null in a field, unless null is
-// to be a value as any other.
+// A document without the index's first field has no row. A mark of one byte, before all components,
+// represents a later field that is missing, so that the index still serves queries for the fields
+// before it. In a unique index, only documents with all fields have a row of the third form. Two of
+// them with the same values would be one row, which reveals the conflict. Other documents have rows
+// of the first form and may agree. So do those with null in a field, unless null is treated as a
+// value like any other.
 
 internal import OndolEngine
 
@@ -27,20 +27,20 @@ struct IndexRow: Sendable {
   var key: [UInt8]
   /// The tail in a unique row, otherwise empty.
   var value: [UInt8] = []
-  /// Where the commit's time is filled in.
+  /// Where the commit's time goes.
   var stamps: [(offset: Int, form: StampForm)] = []
   /// Whether a component was cut.
   var isCut = false
 }
 
-/// What a write changes in an index.
+/// The changes of a write in an index.
 struct IndexChanges: Sendable {
   var deleted: [[UInt8]] = []
   var put: [IndexRow] = []
 }
 
 extension IndexDefinition {
-  /// Stands where a field is missing. No component begins with it.
+  /// Represents a missing field. No component begins with it.
   static let missing: UInt8 = 0x05
 
   /// The rows of a document in this index.
@@ -73,7 +73,7 @@ extension IndexDefinition {
     return rows
   }
 
-  /// The row of a document, or that of one of an array's elements.
+  /// The row of a document, or the row of one element of its array.
   private func row(
     of fields: [String: Value], element: Value?, ancestors: [String], id: String
   ) -> IndexRow {
@@ -113,14 +113,15 @@ extension IndexDefinition {
     writer.append(id: id, descending: idDescending)
   }
 
-  /// What a write that turns `before` into `after` changes; nil stands for no document.
+  /// The changes of a write that turns `before` into `after`; nil means no document.
   func changes(
     from before: [String: Value]?, to after: [String: Value]?, ancestors: [String], id: String
   ) -> IndexChanges {
     let old = before.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
     let new = after.map { rows(of: $0, ancestors: ancestors, id: id) } ?? []
     if old.isEmpty { return IndexChanges(put: new) }
-    // A row with a stamp is never an old one, whatever its bytes are before the stamp is filled in.
+    // A row with a stamp never equals an old one, whatever its bytes are before the stamp is filled
+    // in.
     let kept = Set(old.map(\.key)).intersection(new.lazy.filter(\.stamps.isEmpty).map(\.key))
     return IndexChanges(
       deleted: old.map(\.key).filter { !kept.contains($0) },
@@ -131,11 +132,10 @@ extension IndexDefinition {
 // MARK: - Reading
 
 extension IndexDefinition {
-  /// Reads a row: appends its tail to `tail`, in the form document keys have it, and answers
-  /// whether every component was whole. Where one was cut, rows with equal bytes may stand for
-  /// different values.
+  /// Reads a row: appends its tail to `tail`, in the form of document keys, and returns whether
+  /// every component was whole. If one was cut, rows with equal bytes may have different values.
   ///
-  /// - Parameter prefixLength: bytes in front of the first component.
+  /// - Parameter prefixLength: bytes before the first component.
   func read(
     _ key: RawSpan, _ value: RawSpan, prefixLength: Int, into tail: inout [UInt8]
   ) throws(MalformedBytes) -> Bool {
@@ -158,7 +158,7 @@ extension IndexDefinition {
     return isWhole
   }
 
-  /// The key of the document that a row leads to.
+  /// The key of a row's document.
   func documentKey(
     of key: [UInt8], _ value: [UInt8], ancestorCount: Int
   ) throws(MalformedBytes) -> [UInt8] {
@@ -168,8 +168,8 @@ extension IndexDefinition {
     return document
   }
 
-  /// Bytes of a row's key in front of its first component: the keyspace, and the ids of ancestors
-  /// unless they are behind.
+  /// Bytes of a row's key before its first component: the keyspace, and the ids of ancestors unless
+  /// they come last.
   func prefixLength(of key: [UInt8], ancestorCount: Int) throws(MalformedBytes) -> Int {
     var reader = KeyReader(key.bytes)
     try reader.skip(raw: keyspace.prefix.count)
@@ -181,7 +181,7 @@ extension IndexDefinition {
 }
 
 extension KeyReader {
-  /// Passes over the mark of a field that is missing; false when the field is there.
+  /// Skips the mark of a missing field; false when the field is there.
   @_lifetime(self: copy self)
   mutating func skipMissing(descending: Bool) throws(MalformedBytes) -> Bool {
     let mark = descending ? ~IndexDefinition.missing : IndexDefinition.missing

@@ -1,19 +1,18 @@
-// The keys of the values that one condition lets through, behind a prefix: where a component's
-// bytes end up being compared instead of values. Used by the planner for index rows and for
-// documents.
+// The keys of the values that one condition admits, after a prefix. Here conditions on values
+// become comparisons of a component's bytes. The planner uses it for index rows and for documents.
 
 internal import OndolEngine
 
-/// The keys, behind a prefix, of the values one condition lets through, perhaps with some more.
+/// The keys, after a prefix, of the values that one condition admits, perhaps with some more.
 struct KeyBounds {
   private(set) var range: KeyRange
-  /// Whether there is no key in the range whose value does not meet the condition.
+  /// Whether every key in the range has a value that meets the condition.
   private(set) var isExact = true
 
   private let prefix: [UInt8]
   private let descending: Bool
 
-  /// - Parameter isID: the component is the document's id, which is never cut.
+  /// - Parameter isID: whether the component is the document's id, which is never cut.
   init(
     of condition: FieldFilter.Condition, behind prefix: [UInt8], descending: Bool, isID: Bool
   ) {
@@ -33,7 +32,7 @@ struct KeyBounds {
       isExact = operands.count == 1 && isExact
     case .hasPrefix(let prefix): set(textPrefix: prefix.text)
     case .notEqual, .notIn:
-      // Null is in front of all other values.
+      // Null comes before all other values.
       setPresent(behind: KeyCoding.Tag.null)
       isExact = condition == .notEqual(.null)
     case .matchesText:
@@ -56,7 +55,7 @@ struct KeyBounds {
 
   private typealias End = (value: Value, isIncluded: Bool)
 
-  /// Between two values; where one is left out, the other's type is the end.
+  /// Between two values; if one is missing, the limit of the other's type is the end.
   private mutating func set(from low: End?, to high: End?, _ isID: Bool) {
     guard let operand = low?.value ?? high?.value else { return }
     let tags = KeyCoding.tags(ofTypeOf: operand)
@@ -83,7 +82,7 @@ struct KeyBounds {
     if isCut { isExact = false }
     let isIncluded = end.isIncluded || isCut
     let key = writer.bytes
-    // The complement turns the ends around.
+    // The complement reverses the ends.
     if isLow != descending {
       range.lower = isIncluded ? key : key + [KeyCoding.afterAll]
     } else {
@@ -99,7 +98,7 @@ struct KeyBounds {
     isExact = writer.bytes.count - prefix.count < KeyCoding.maximumComponentLength
   }
 
-  /// Behind all values with the tag, in the ascending order.
+  /// After all values with the tag, in the ascending order.
   private mutating func setPresent(behind tag: UInt8) {
     if descending { range.upper = prefix + [~tag] } else { range.lower = prefix + [tag + 1] }
   }

@@ -1,39 +1,40 @@
-// What the app says of schemas, and what follows from it for a read: a document that an earlier
-// schema wrote is shown as today's has it. The upgraded document is made into a row with the names
-// of its fields in it, so that whoever looks at rows (conditions, orders, aggregates, selections)
-// looks at an upgraded one as at any other. Between stages 3 and 4 of the read path; and in stage 1
-// of the write path, which derives from what reads show.
+// The app's schema declarations, and their effect on reads: a document of an earlier schema is
+// shown in the current one. The upgraded document becomes a row with the names of its fields in it,
+// so that code that looks at rows (conditions, orders, aggregates, selections) handles it like any
+// other. This is between stages 3 and 4 of the read path, and in stage 1 of the write path, which
+// derives from what reads show.
 
 internal import OndolEngine
 
-/// Turns the fields of a document of an earlier schema into today's.
+/// Turns the fields of a document of an earlier schema into those of the current one.
 typealias SchemaUpgrade = @Sendable (inout [String: Value], Int) throws -> Void
 
-/// What the app has said of schemas since it opened the database.
+/// The app's schema declarations since it opened the database.
 final class DeclaredSchemas: Sendable {
   struct Schema: Sendable {
     var version: Int
     var upgrade: SchemaUpgrade
   }
 
-  /// What is left after all documents of a pattern were looked at, and upgraded where that went.
+  /// The documents that remain after all documents of a pattern were checked and upgraded where
+  /// possible.
   struct Leftovers: Sendable {
     var history: SchemaHistory
-    /// Snapshots of commits before this may have others.
+    /// Snapshots of earlier commits may have others.
     var since: SequenceNumber
     /// The keys of the documents that could not be upgraded, in order.
     var keys: [[UInt8]]
   }
 
   private struct State: Sendable {
-    /// Those declared of a pattern, the last one last: an older snapshot has an earlier one.
+    /// Those declared for a pattern, the last one last: an older snapshot has an earlier one.
     var schemas: [CollectionPattern: [Schema]] = [:]
     var leftovers: [CollectionPattern: Leftovers] = [:]
   }
 
   private let state = Guarded(State())
 
-  /// Notes what the app says of a pattern; answers with what it has said of the same version.
+  /// Declares a schema for a pattern; returns the app's earlier declaration of the same version.
   func declare(_ schema: Schema, of pattern: CollectionPattern) -> Schema? {
     state.withLock { state in
       var schemas = state.schemas[pattern] ?? []
@@ -45,7 +46,7 @@ final class DeclaredSchemas: Sendable {
     }
   }
 
-  /// Takes back what the app has said and what was refused.
+  /// Withdraws a declaration that was refused.
   func withdraw(_ version: Int, of pattern: CollectionPattern, for former: Schema?) {
     state.withLock { state in
       let others = (state.schemas[pattern] ?? []).filter { $0.version != version }
@@ -53,7 +54,7 @@ final class DeclaredSchemas: Sendable {
     }
   }
 
-  /// Has what the app says of collections be said of them under their other name, too.
+  /// Applies the declarations to renamed collections under their new name as well.
   func rename(_ renaming: CollectionRenaming) {
     state.withLock { state in
       for (pattern, schemas) in state.schemas {
@@ -65,18 +66,18 @@ final class DeclaredSchemas: Sendable {
     }
   }
 
-  /// The schema of what the app writes; nil when it has said nothing.
+  /// The schema of documents that the app writes; nil without a declaration.
   func version(of pattern: CollectionPattern) -> Int? {
     state.withLock { $0.schemas[pattern]?.last?.version }
   }
 
-  /// Notes that the documents of a pattern have been looked at, and which are left.
+  /// Records that the documents of a pattern have been checked, and which remain.
   func note(_ leftovers: Leftovers, of pattern: CollectionPattern) {
     state.withLock { $0.leftovers[pattern] = leftovers }
   }
 
   /// How documents of the pattern are upgraded in a snapshot of `sequence`; nil when none has an
-  /// earlier schema, or the app has not said how.
+  /// earlier schema, or the app has not declared an upgrade.
   func pendingUpgrade(
     of pattern: CollectionPattern, _ history: SchemaHistory, at sequence: SequenceNumber
   ) -> PendingUpgrade? {
@@ -96,18 +97,18 @@ final class DeclaredSchemas: Sendable {
   }
 }
 
-/// An upgrade under way, as it concerns readers.
+/// An upgrade under way, from the readers' view.
 struct PendingUpgrade: Sendable {
   let history: SchemaHistory
   let upgrade: SchemaUpgrade
-  /// The keys of the documents that could not be upgraded, when all others have been: then indexes
-  /// hold what they should. Nil while there may be documents that are still to be upgraded.
+  /// The keys of the documents that could not be upgraded, once all others have been: then indexes
+  /// have the correct values. Nil while there may be documents that still need an upgrade.
   var leftovers: [[UInt8]]?
 
   /// Whether a document of this commit has an earlier schema.
   func concerns(_ version: Version) -> Bool { history.schema(of: version) < history.current }
 
-  /// The document as today's schema has it.
+  /// The document in the current schema.
   ///
   /// Throws an error that `isUnreadable` when it cannot be upgraded.
   func apply(
@@ -123,7 +124,7 @@ struct PendingUpgrade: Sendable {
     }
   }
 
-  /// The row of the upgraded document, with its names in it.
+  /// The row of the upgraded document, including its names.
   func row(
     of stored: [String: Value], _ stamps: DocumentStamps, _ path: DocumentPath,
     _ encoder: inout ValueEncoder
@@ -144,7 +145,7 @@ struct PendingUpgrade: Sendable {
 }
 
 extension DatabaseError {
-  /// A document that has an earlier schema and cannot be brought to today's.
+  /// The error for a document of an earlier schema that cannot be upgraded.
   static func unreadable(_ path: String, schema: Int, reason: String) -> DatabaseError {
     var error = DatabaseError(
       .failedPrecondition,

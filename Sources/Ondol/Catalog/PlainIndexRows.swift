@@ -1,12 +1,11 @@
-// The rows of an index made from documents as they are stored, for building an index over many of
-// them and for those that come as bytes: the fields in question are read in place, and the ids are
-// bytes of the document's key. Only
-// for indexes with at most one row a document and nothing in it; IndexEntries makes the rows of all
-// of them, from decoded fields, and says what they look like.
+// Makes the rows of an index from documents in their stored form, for building an index over many
+// of them and for those that come as bytes. It reads the fields in place, and the ids are bytes of
+// the document's key. Only for indexes with at most one row a document and no value in it.
+// IndexEntries makes the rows of all indexes, from decoded fields, and defines their form.
 
 internal import OndolEngine
 
-/// Makes the rows of a plain index, of one document after the other.
+/// Makes the rows of a plain index, for one document after the other.
 struct PlainIndexRows: Sendable {
   private let index: IndexDefinition
   private let paths: [ResolvedPath]
@@ -14,7 +13,7 @@ struct PlainIndexRows: Sendable {
   private let ancestorCount: Int
   private var writer = KeyWriter()
 
-  /// Nil when the index is unique or partial, of elements, links or ends.
+  /// Returns nil when the index is unique or partial, or of elements, links or expiry.
   init?(_ index: IndexDefinition, _ symbols: SymbolTable, ancestorCount: Int) {
     let kind = index.kind
     guard !kind.isUnique, !kind.isOfElements, !kind.isOfEnds, !kind.isLink, kind.condition == nil
@@ -27,7 +26,7 @@ struct PlainIndexRows: Sendable {
 
   /// The key of the document's row; nil when it has none.
   ///
-  /// - Parameter key: the document's.
+  /// - Parameter key: the document's key.
   mutating func key(
     of view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> [UInt8]? {

@@ -1,5 +1,5 @@
-// How large a range of rows is: counted when it is small, else an estimate from the engine's
-// statistics. It is for people, and for how work is shared out; no answer depends on it.
+// The size of a range of rows: counted when it is small, otherwise estimated from the engine's
+// statistics. It is for people, and for distributing work; no result depends on it.
 
 internal import OndolEngine
 
@@ -10,7 +10,8 @@ struct RangeSize: Sendable {
 }
 
 extension Rows {
-  /// Up to so many rows a range is counted, and of so many the mean length is taken.
+  /// A range of up to this many rows is counted. For a larger one, this many rows give the mean
+  /// length.
   private static let countedRows = 1_000
 
   /// The size of a range: exact up to a thousand rows, otherwise estimated.
@@ -40,7 +41,7 @@ extension Rows {
     return count
   }
 
-  /// About how many rows a range has.
+  /// The approximate number of rows in a range.
   func estimatedCount(of range: KeyRange) throws(DatabaseError) -> Int {
     try orCold { () throws(EngineError) in
       try snapshot.approximateRowCount(
@@ -48,7 +49,7 @@ extension Rows {
     }
   }
 
-  /// Keys that cut a range into `count` parts of about the same size; none where it is small.
+  /// Keys that cut a range into `count` parts of similar size; none when it is small.
   func cuts(of range: KeyRange, into count: Int) throws(DatabaseError) -> [[UInt8]] {
     try orCold { () throws(EngineError) in
       try snapshot.cuts(from: range.lower, to: range.upper, into: count, mayBlock: mayBlock)

@@ -2,9 +2,9 @@
 
 internal import OndolEngine
 
-/// Walks the rows in sorted ranges, forwards or backwards. Where the rows are sparser than the
-/// ranges it leaps over ranges, where the ranges are sparser it leaps over rows, so that the number
-/// of steps is bounded by the smaller of the two.
+/// Walks the rows in sorted ranges, forwards or backwards. When rows are sparser than ranges, it
+/// leaps over ranges; when ranges are sparser, it leaps over rows. So the smaller of the two
+/// numbers bounds the number of steps.
 struct RangeWalk: ~Copyable {
   private(set) var cursor: Cursor
   private let ranges: [KeyRange]
@@ -38,24 +38,24 @@ struct RangeWalk: ~Copyable {
     }
   }
 
-  /// The value of the row it is at; a large one is read from disk only now.
+  /// The value of the current row. A large one is read from disk only now.
   var value: RawSpan {
     @_lifetime(borrow self)
     get throws(DatabaseError) { try cursor.readValue }
   }
 
-  /// Moves over up to `limit` rows, those in memory side by side at once; gives back over how many,
-  /// 0 when there are no more.
+  /// Moves over up to `limit` rows, at once over those that are side by side in memory. Returns how
+  /// many, 0 when there are no more.
   ///
   /// - Complexity: of one range O(1) for the rows of a block.
   mutating func pass(atMost limit: Int) throws(DatabaseError) -> Int {
     guard limit > 0, try next() else { return 0 }
-    // Of several ranges any row may be the last of one.
+    // With several ranges, any row may be the last of one.
     return ranges.count == 1 ? 1 + cursor.skip(atMost: limit - 1, backward: reversed) : 1
   }
 
-  /// Moves on by up to `limit` rows and shows each; gives back by how many, fewer than `limit` when
-  /// there are no more.
+  /// Moves on by up to `limit` rows and shows each; returns how many, fewer than `limit` when there
+  /// are no more.
   mutating func show(
     atMost limit: Int, _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> Int {
@@ -67,17 +67,17 @@ struct RangeWalk: ~Copyable {
     return shown
   }
 
-  /// Moves on by up to `limit` rows that are wanted and shows each; gives back at how many rows it
-  /// looked and how many it showed, fewer than `limit` when there are no more.
+  /// Moves on by up to `limit` wanted rows and shows each. Returns how many rows it looked at and
+  /// how many it showed, fewer than `limit` when there are no more.
   ///
-  /// - Parameter isUnwanted: is shown values; may let rows through that are not wanted.
+  /// - Parameter isUnwanted: receives values; may admit rows that are not wanted.
   mutating func show(
     atMost limit: Int, past isUnwanted: (RawSpan) -> Bool,
     _ visit: (RawSpan, RawSpan) throws(DatabaseError) -> Void
   ) throws(DatabaseError) -> (looked: Int, shown: Int) {
     var (looked, shown) = (0, 0)
     while shown < limit, try next() {
-      // Of several ranges any row may be the last of one; and no more than until the next step.
+      // With several ranges, any row may be the last of one. Stops at the next step at the latest.
       let most = ranges.count == 1 ? rowsLeft : 1
       let search = cursor.search(atMost: most, backward: reversed, past: isUnwanted)
       looked += search.looked
@@ -96,7 +96,7 @@ struct RangeWalk: ~Copyable {
     try visit(cursor.key, value)
   }
 
-  /// Moves to the first row at or behind `key`, in the direction of the walk; false when there is
+  /// Moves to the first row at or after `key`, in the direction of the walk; false when there is
   /// none. Only for a walk of one range.
   mutating func next(from key: [UInt8]) throws(DatabaseError) -> Bool {
     hasBegun = true
@@ -133,7 +133,7 @@ struct RangeWalk: ~Copyable {
     hasBegun = true
   }
 
-  /// Goes on to the first row that is in a range; false when there is none.
+  /// Continues to the first row that is in a range; false when there is none.
   private mutating func settleForward() throws(EngineError) -> Bool {
     while cursor.isValid {
       let end = ranges[current].upper

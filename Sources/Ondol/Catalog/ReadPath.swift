@@ -1,13 +1,14 @@
-// Reading documents by their ids: the short read path. The key is computed from the catalog's
-// picture, and one row is looked up in a snapshot and checked; its fields are decoded when they are
-// asked for. On a cache hit nothing suspends, so the caller stays on its own executor.
+// Reads documents by their ids: the short read path. It computes the key from the cached catalog,
+// looks up one row in a snapshot and checks it. Fields are decoded on request. On a cache hit
+// nothing suspends, so the caller stays on its own executor.
 
 internal import OndolEngine
 
 extension DocumentReference {
   /// The document as of now; a snapshot that does not `exist` when there is none.
   ///
-  /// A read begun after a write returned sees it. Firestore's `source:` is not there: there is one.
+  /// A read that begins after a write has returned sees that write. There is no equivalent of
+  /// Firestore's `source:`, because there is only one source.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
   ///   is closed, `.dataLoss` when stored bytes are damaged.
@@ -18,7 +19,7 @@ extension DocumentReference {
     return try await readDocument()
   }
 
-  /// As `getDocument()`, also in the body of a transaction.
+  /// Like `getDocument()`, but also works in the body of a transaction.
   func readDocument() async throws(DatabaseError) -> DocumentSnapshot {
     let path = try place.get()
     let contents = try await database.read(try database.engineSnapshot(), isOfOne: true) {
@@ -31,8 +32,7 @@ extension DocumentReference {
   /// The document as of now, as a `Decodable` type.
   ///
   /// - Parameters:
-  ///   - type: what the fields are to fit. One that is optional gives nil where there is no
-  ///     document.
+  ///   - type: the type to decode. An optional type gives nil when there is no document.
   ///   - decoder: how names and dates were stored, and defaults for fields that are missing.
   /// - Throws: as `DocumentSnapshot.data(as:decoder:)` when there is no document or it does not
   ///   fit; otherwise as `getDocument()`.
@@ -45,13 +45,13 @@ extension DocumentReference {
 }
 
 extension CollectionReference {
-  /// The documents with these ids, in this order, all as of one moment. Where there is none, its
-  /// snapshot does not `exist`. Firestore's clients lack this.
+  /// The documents with these ids, in this order, all as of one moment. The snapshot of a missing
+  /// document does not `exist`. Firestore's clients lack this.
   ///
-  /// - Parameter ids: any number of them, also the same one several times.
-  /// - Throws: `.invalidArgument` when an id cannot be one; otherwise as
+  /// - Parameter ids: any number of ids, repetitions included.
+  /// - Throws: `.invalidArgument` for an invalid id; otherwise as
   ///   `DocumentReference.getDocument()`.
-  /// - Complexity: one lookup an id.
+  /// - Complexity: one lookup for each id.
   public func getDocuments(ids: [String]) async throws(DatabaseError) -> [DocumentSnapshot] {
     let collection = try place.get()
     try database.refuseReadInTransaction("\(collection)")
@@ -81,7 +81,7 @@ struct DocumentReader {
 
   /// The document at `path`, or nil.
   ///
-  /// - Parameter evenOver: whether a document whose time is over counts, as long as it is stored.
+  /// - Parameter evenOver: whether an expired document counts, as long as it is stored.
   func contents(
     of path: DocumentPath, evenOver: Bool = false
   ) throws(DatabaseError) -> DocumentSnapshot.Contents? {
@@ -91,7 +91,7 @@ struct DocumentReader {
     do throws(MalformedBytes) {
       contents = try DocumentSnapshot.Contents(row: row, symbols: entry.symbols)
     } catch {
-      // Perhaps a name was added after the picture was taken.
+      // A name may have been added after the picture was taken.
       guard let entry = try exactEntry(path) else {
         throw DatabaseError(error, documentAt: path)
       }
@@ -104,7 +104,7 @@ struct DocumentReader {
     return try shown(contents, entry, path, evenOver: evenOver)
   }
 
-  /// The document as reads show it; nil when its time is over.
+  /// The document as reads show it; nil when it has expired.
   private func shown(
     _ stored: DocumentSnapshot.Contents, _ entry: CollectionEntry, _ path: DocumentPath,
     evenOver: Bool
@@ -117,7 +117,7 @@ struct DocumentReader {
         contents = try pending.apply(stored, at: path)
       }
     } catch {
-      // What is over is no more, readable or not.
+      // An expired document does not exist, readable or not.
       guard error.isUnreadable, !evenOver, isOver(stored, entry) else { throw error }
       return nil
     }
@@ -128,7 +128,7 @@ struct DocumentReader {
     entry.timeToLive != nil && entry.isOver(contents, at: rows.moment)
   }
 
-  /// The documents at the paths, in this order; snapshots that do not `exist` where there is none.
+  /// The documents at the paths, in this order; snapshots that do not `exist` for missing ones.
   func documents(
     at paths: [DocumentPath], in database: Database
   ) throws(DatabaseError) -> [DocumentSnapshot] {
@@ -143,15 +143,15 @@ struct DocumentReader {
     return documents
   }
 
-  /// What the catalog knows of the collection the document is in, from the picture if that is right
-  /// for these rows.
+  /// The catalog's entry of the document's collection, from the picture if that is right for these
+  /// rows.
   private func entry(_ path: DocumentPath) throws(DatabaseError) -> CollectionEntry? {
     let pictured = rows.catalog.pictured(collectionOf: path, at: rows.snapshot.sequence)
     if let pictured { return pictured }
     return try exactEntry(path)
   }
 
-  /// What the catalog knew of it when the rows were taken.
+  /// The catalog's entry as of these rows.
   private func exactEntry(_ path: DocumentPath) throws(DatabaseError) -> CollectionEntry? {
     let pattern = CollectionPattern(collectionOf: path)
     return try rows.entry(of: pattern)

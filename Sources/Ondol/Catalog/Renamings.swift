@@ -1,5 +1,5 @@
-// New names for fields and collections, as values: what a document, an index or a pattern is under
-// the new name.
+// New names for fields and collections, as values: the form of a document, an index or a pattern
+// under the new name.
 
 internal import OndolEngine
 
@@ -8,7 +8,7 @@ struct FieldRenaming: Sendable, Hashable {
   let field: FieldNames
   let target: FieldNames
 
-  /// Throws `.invalidArgument` when one place is the other or within it.
+  /// Throws `.invalidArgument` when one place equals the other or is within it.
   init(_ field: FieldNames, _ target: FieldNames) throws(DatabaseError) {
     guard !field.isEmpty, !target.isEmpty, !field.begins(with: target),
       !target.begins(with: field)
@@ -29,7 +29,7 @@ struct FieldRenaming: Sendable, Hashable {
     try assign(value, at: target[...], in: &fields)
   }
 
-  /// Throws when something is at the new place, or in the place of a map around it.
+  /// Throws when the new place, or a map around it, is occupied.
   private func refuseObstacle(in fields: [String: Value]) throws(DatabaseError) {
     for count in 1...target.count {
       guard let found = lookUp(target.prefix(count), in: fields) else { return }
@@ -40,14 +40,14 @@ struct FieldRenaming: Sendable, Hashable {
     }
   }
 
-  /// Where a field is afterwards; nil when it stays.
+  /// The new place of a field; nil when it stays.
   func renamed(_ names: FieldNames) -> FieldNames? {
     names.begins(with: field) ? target + names.dropFirst(field.count) : nil
   }
 }
 
 extension FieldNames {
-  /// Whether the place is another one or within it.
+  /// Whether the place equals the other or is within it.
   fileprivate func begins(with other: FieldNames) -> Bool {
     count >= other.count && ValueOrder.compareSegments(Array(prefix(other.count)), other) == 0
   }
@@ -65,14 +65,15 @@ extension FieldRenaming {
   }
 }
 
-// MARK: - What is declared of fields
+// MARK: - Declarations of fields
 
 extension IndexKind {
-  /// The same index of documents whose field has its new name; nil when it does not name the field.
+  /// The same index for documents whose field has its new name; nil when it does not name the
+  /// field.
   func renamed(_ renaming: FieldRenaming) -> IndexKind? {
     var kind = self
     if isLink {
-      // A link's fields are the parts of one way.
+      // A link's fields are the parts of one path.
       guard let names = fields.first.flatMap({ renaming.renamed($0.names) }) else { return nil }
       kind.fields[0].names = names
       return kind
@@ -99,12 +100,12 @@ extension FilterTree {
   }
 }
 
-/// Another name for a collection, and so for all below it.
+/// Another name for a collection, and so for everything below it.
 struct CollectionRenaming: Sendable, Hashable {
   let pattern: CollectionPattern
   let target: CollectionPattern
 
-  /// Throws `.invalidArgument` unless the two differ in their last names alone.
+  /// Throws `.invalidArgument` unless the two differ only in their last names.
   init(_ pattern: CollectionPattern, _ target: CollectionPattern) throws(DatabaseError) {
     guard pattern != target, pattern.ancestorCount == target.ancestorCount,
       ValueOrder.compareSegments(
@@ -119,12 +120,12 @@ struct CollectionRenaming: Sendable, Hashable {
     self.target = target
   }
 
-  /// The root collections it has to do with.
+  /// The root collections it concerns.
   var roots: [String] {
     pattern.ancestorCount == 0 ? [pattern.root, target.root] : [pattern.root]
   }
 
-  /// What a pattern is called afterwards; nil when it stays.
+  /// The new name of a pattern; nil when it stays.
   func renamed(_ other: CollectionPattern) -> CollectionPattern? {
     guard other.isAtOrBelow(pattern) else { return nil }
     let below = other.collectionIDs.dropFirst(pattern.collectionIDs.count)
@@ -133,7 +134,7 @@ struct CollectionRenaming: Sendable, Hashable {
 }
 
 extension CollectionPattern {
-  /// Whether it is the other one, or of collections below documents of that.
+  /// Whether it equals the other one, or is of collections below documents of that.
   func isAtOrBelow(_ other: CollectionPattern) -> Bool {
     let count = other.collectionIDs.count
     return collectionIDs.count >= count

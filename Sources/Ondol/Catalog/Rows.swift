@@ -1,27 +1,27 @@
-// The rows of a snapshot, read without suspension. Stage 3 of the read path, and what a write is
-// derived from. What is in memory is read on the caller, which keeps its actor; when a block must
-// come from disk, the whole read is begun again on one of the engine's threads for cold reads, so
-// that no thread of the pool ever waits for a disk, and there once more when it takes long while
-// others wait. So what reads rows changes nothing. Whoever must not suspend (a `DatabaseSnapshot`,
-// a transaction) blocks instead. The one row of a document that is read from a server which answers
-// at once is waited for on the caller: changing threads would take longer.
+// The rows of a snapshot, read without suspension. Stage 3 of the read path, and the basis of
+// writes. Data in memory is read on the caller, which keeps its actor. When a block must come from
+// disk, the whole read starts again on one of the engine's threads for cold reads, so that no
+// thread of the pool ever waits for a disk. There it starts again once more when it takes long
+// while others wait. So code that reads rows changes nothing. Code that must not suspend (a
+// `DatabaseSnapshot`, a transaction) blocks instead. A single document's row that a fast server
+// returns at once is read on the caller, because switching threads would take longer.
 //
-// A query belongs on another thread than its app's main actor, where it may take long; a short one
-// is answered before the threads could be changed. So it begins on its caller's actor, and is begun
-// again elsewhere when it turns out to be long.
+// A long query must not run on its app's main actor, while a short one is finished before threads
+// could be switched. So a query begins on its caller's actor, and starts again elsewhere when it
+// turns out to be long.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// What a read may look at on its caller's actor.
+/// How much a read may look at on its caller's actor.
 final class ShortRead: Sendable {
-  /// Steps of `Rows.rowsOfStep` rows, or of as many documents as are looked up together: some
+  /// Steps of `Rows.rowsOfStep` rows, or of as many documents as are looked up together: a few
   /// dozen microseconds each.
   private static let limit = 4
 
   private let steps = Atomic(0)
 
-  /// Rows that it may look at.
+  /// The rows that it may look at.
   static let rowLimit = limit * Rows.rowsOfStep
 
   /// Counts a step; false when it was one too many.
@@ -30,27 +30,26 @@ final class ShortRead: Sendable {
   }
 }
 
-/// The rows of one snapshot, with what the catalog says of them.
+/// The rows of one snapshot, and the catalog for them.
 struct Rows: Sendable {
   let snapshot: Snapshot
-  /// Where families are looked up; a transaction that has written has its own.
+  /// Where families are looked up; a transaction with writes has its own.
   let catalog: Catalog
-  /// Whether a read may block the thread while a block is read from disk. Otherwise it throws
+  /// Whether a read may block the thread while it reads a block from disk. Otherwise it throws
   /// `DatabaseError.cold`.
   let mayBlock: Bool
   /// The read's turn on the threads for cold reads, when it has one.
   private let turn: ReadingTurn?
-  /// How much it may look at, when it is on an actor.
+  /// How much it may look at, when it runs on an actor.
   private let shortRead: ShortRead?
-  /// Whether a long walk ends when its task is cancelled. Not where others wait for what comes of
-  /// it.
+  /// Whether cancelling its task ends a long walk. Not when others wait for its result.
   private let canBeCancelled: Bool
   private let fixedMoment: Int64?
-  /// Whether a single row may be waited for on the spot where a store answers at once. Not where
-  /// there may be many, one after the other.
+  /// Whether a single row may be awaited in place when a store answers at once. Not when there may
+  /// be many, one after the other.
   private let asksAtOnce: Bool
 
-  /// - Parameter moment: what `moment` is; the present whenever it is asked for when nil.
+  /// - Parameter moment: the value of `moment`; with nil, the current time at each use.
   init(
     _ snapshot: Snapshot, _ catalog: Catalog, mayBlock: Bool, asOf moment: Int64? = nil,
     turn: ReadingTurn? = nil, shortRead: ShortRead? = nil, canBeCancelled: Bool = false,
@@ -66,10 +65,10 @@ struct Rows: Sendable {
     self.asksAtOnce = asksAtOnce
   }
 
-  /// The moment that decides which documents are over, in microseconds since 1970.
+  /// The time that decides which documents have expired, in microseconds since 1970.
   var moment: Int64 { fixedMoment ?? catalog.clock() }
 
-  /// The same rows, at one moment: for whoever looks at several documents.
+  /// The same rows, at one moment: for code that looks at several documents.
   var atOneMoment: Rows {
     fixedMoment == nil
       ? Rows(
@@ -82,21 +81,21 @@ struct Rows: Sendable {
     Rows(snapshot, catalog, mayBlock: true, asOf: fixedMoment, canBeCancelled: canBeCancelled)
   }
 
-  /// Whether what is read may be read in parts elsewhere: not while it is tried on an actor.
+  /// Whether the rows may be read in parts elsewhere: not while the read is tried on an actor.
   var mayBeInParts: Bool { shortRead == nil }
 
   /// How documents of the pattern must be upgraded; nil when none has an earlier schema, or the app
-  /// has not said how.
+  /// has not declared an upgrade.
   func pendingUpgrade(of pattern: CollectionPattern, _ entry: CollectionEntry) -> PendingUpgrade? {
     catalog.schemas.pendingUpgrade(of: pattern, entry.schema, at: snapshot.sequence)
   }
 
-  /// Rows that a walk goes over between two steps.
+  /// The rows that a walk covers between two steps.
   static let rowsOfStep = 64
 
-  /// To be called by a walk every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk is
-  /// to be begun again elsewhere because others come first or it is too long to be on an actor, and
-  /// `.cancelled` when nobody wants it any more.
+  /// A walk must call this every `rowsOfStep` rows. Throws `DatabaseError.cold` when the walk must
+  /// start again elsewhere, because others come first or it is too long for an actor. Throws
+  /// `.cancelled` when its result is not wanted any more.
   @inline(never)
   func step() throws(DatabaseError) {
     guard let turn else {
@@ -107,7 +106,7 @@ struct Rows: Sendable {
     try rethrowing { () throws(EngineError) in try turn.step(canBeCancelled: canBeCancelled) }
   }
 
-  /// The number of rows in a range, where that is known without a walk over them; else nil.
+  /// The number of rows in a range, when it is known without a walk over them; otherwise nil.
   func knownCount(of range: KeyRange) throws(DatabaseError) -> Int? {
     try step()
     let most = shortRead == nil ? Int.max : ShortRead.rowLimit
@@ -124,7 +123,7 @@ struct Rows: Sendable {
     return row
   }
 
-  /// Hands the value at `key` over, if there is one.
+  /// Passes the value at `key` to `body`, if there is one.
   func withRow(_ key: [UInt8], _ body: (RawSpan) -> Void) throws(DatabaseError) {
     do throws(EngineError) {
       if try snapshot.withValue(of: key.bytes, mayBlock: mayBlock, body) != nil { return }
@@ -135,7 +134,7 @@ struct Rows: Sendable {
     throw .cold
   }
 
-  /// What the catalog says of the collections of a pattern; nil when there are none.
+  /// The catalog's entry of a pattern's collections; nil when there are none.
   func entry(of pattern: CollectionPattern) throws(DatabaseError) -> CollectionEntry? {
     try catalog.family(pattern.root, in: self)?.collections[pattern]
   }
@@ -143,13 +142,13 @@ struct Rows: Sendable {
 
 extension Database {
   /// Runs `body`, which reads rows of `snapshot` and changes nothing: here when they are in memory,
-  /// otherwise on a thread for cold reads, where it may be begun again when it takes long.
+  /// otherwise on a thread for cold reads, where it may start again when it takes long.
   ///
   /// - Parameters:
   ///   - moment: see `Rows`.
   ///   - other: where families are looked up; the database's own catalog when nil.
   ///   - canBeCancelled: whether it ends with `.cancelled` when the task is cancelled.
-  ///   - isOfOne: whether it is about one document, whose row may be waited for on the spot.
+  ///   - isOfOne: whether it reads one document, whose row may be awaited in place.
   func read<R: Sendable>(
     _ snapshot: Snapshot, asOf moment: Int64? = nil, with other: Catalog? = nil,
     canBeCancelled: Bool = false, isOfOne: Bool = false,
@@ -174,17 +173,17 @@ extension Database {
     }
   }
 
-  /// Runs `body`, which reads rows of the present and changes nothing, for a query of the app's:
-  /// on the caller's actor as long as it is short, else on a thread of the pool. Ends with
+  /// Runs `body`, which reads current rows and changes nothing, for a query of the app: on the
+  /// caller's actor as long as it is short, otherwise on a thread of the pool. Ends with
   /// `.cancelled` when the task is cancelled.
   ///
-  /// - Parameter mayBeShort: whether it is worth trying.
+  /// - Parameter mayBeShort: whether trying it on the actor pays off.
   func query<R: Sendable>(
     mayBeShort: Bool, isolation actor: isolated (any Actor)? = #isolation,
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     let snapshot = try engineSnapshot()
-    // Whoever is on no actor keeps nobody waiting.
+    // A caller without an actor blocks no other work.
     if mayBeShort, actor != nil {
       do throws(DatabaseError) {
         return try body(

@@ -1,12 +1,12 @@
-// Documents of an earlier schema. An app that changes what its documents look like says so, with a
-// number and a function that turns a document of an earlier number into today's. From then on a
-// document of an earlier schema is upgraded whenever it is met, by a read for the reader, by a
-// write for good (PendingUpgrade); and in the background all of them are rewritten, with ordinary
-// commits (SchemaRewrite).
+// Documents of an earlier schema. An app that changes the form of its documents declares that with
+// a number and a function that turns a document of an earlier number into the current form. From
+// then on, a read upgrades a document of an earlier schema for its caller, and a write upgrades it
+// permanently (PendingUpgrade). In the background, ordinary commits rewrite all of them
+// (SchemaRewrite).
 //
 // A document does not store its schema. The catalog stores from which commit on documents have
-// which, and a document knows the commit that wrote it. An upgrade is resumed after a crash simply
-// by looking for documents that are still older.
+// which schema, and a document knows the commit that wrote it. So an interrupted upgrade resumes
+// simply by looking for documents that are still older.
 
 internal import OndolEngine
 
@@ -19,14 +19,14 @@ struct SchemaHistory: Sendable, Hashable {
     var since: UInt64
   }
 
-  /// What documents before all epochs have.
+  /// The schema of documents before all epochs.
   var base = 0
-  /// Empty once every document has the same.
+  /// Empty once all documents have the same schema.
   var epochs: [Epoch] = []
 
   var current: Int { epochs.last?.version ?? base }
 
-  /// Whether it is known with which commit each epoch begins.
+  /// Whether the first commit of each epoch is known.
   var isResolved: Bool { epochs.allSatisfy { $0.since != 0 } }
 
   /// The schema of a document that commit `version` wrote.
@@ -35,16 +35,16 @@ struct SchemaHistory: Sendable, Hashable {
   }
 }
 
-/// How far the rewriting of documents is that an earlier schema wrote.
+/// How far the rewriting of documents of an earlier schema has come.
 public struct SchemaProgress: Sendable, Hashable {
-  /// Documents looked at so far.
+  /// Documents checked so far.
   public var documents = 0
-  /// Those among them that were written anew.
+  /// Documents rewritten.
   public var rewritten = 0
-  /// Those among them that could not be: the upgrade throws, or what it makes cannot be stored.
-  /// They stay as they are.
+  /// Documents that could not be rewritten, because the upgrade throws or its result cannot be
+  /// stored. They stay unchanged.
   public var failures = 0
-  /// Whether all documents have been looked at.
+  /// Whether all documents have been checked.
   public var isComplete = false
 }
 

@@ -1,23 +1,23 @@
-// An index of words: what it is, and which rows it has. Its rows are of several kinds, and but for
-// the first no row is of one document alone, so that a put writes one row and not one a word.
+// The definition of a word index, and its rows. There are several kinds of rows. Only those of the
+// first kind belong to one document each, so that a put writes one row and not one for each word.
 //
-//   keyspace ++ 00 ++ generation (8 BE) ++ tail       a document's terms, until they are gathered
+//   keyspace ++ 00 ++ generation (8 BE) ++ tail       a document's terms, until they are in a run
 //   keyspace ++ 01 ++ run (8 BE) ++ last key of it    a chunk of a run's postings
 //   keyspace ++ 02 ++ ordinal (8 BE)                  lengths by field, tail; a document of a run
 //   keyspace ++ 03 ++ tail                            where the document is: generation or ordinal
-//   keyspace ++ 04                                    the runs, and which numbers are next
-//   keyspace ++ 05 ++ generation (8 BE)               nothing comes into the generation any more
+//   keyspace ++ 04                                    the runs, and the next numbers
+//   keyspace ++ 05 ++ generation (8 BE)               the generation is closed
 //
-// The tail is what the document's key ends with: the ids of its ancestors and its own. A document
-// with words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and takes 02
-// away; the postings that are left in runs mean nothing without 02, and go when runs are merged.
-// Runs are immutable. Only upkeep makes and merges them (SearchPacker), so ordinals are its alone
-// and no two writers share a row.
+// The tail is the end of the document's key: the ids of its ancestors and its own. A document with
+// words has row 03, and either row 00 or row 02. A write puts rows 00 and 03 and removes 02.
+// Postings left in runs mean nothing without 02, and merging runs removes them. Runs are immutable.
+// Only upkeep makes and merges them (SearchPacker), so only it assigns ordinals, and no two writers
+// share a row.
 //
-// A generation is the number of the next run when the write was made. Once those below a number
-// are gathered and no write can add to them, row 04 says so, and neither a search nor upkeep goes
-// over the many rows that were there any more. A write is derived again when its generation was
-// closed meanwhile, which it sees by row 05.
+// A generation is the number of the next run at the time of the write. Once all documents below a
+// number are in runs and no write can add to them, row 04 records that, and neither a search nor
+// upkeep walks over the removed rows any more. When a write's generation has been closed meanwhile,
+// row 05 shows that, and the write is derived again.
 //
 // The key of postings is the scope (the ids of the ancestors; nothing for a group's index), the
 // number of the field from 1, and the term. Field 0 is the scope's statistics in the run.
@@ -27,15 +27,15 @@ internal import OndolEngine
 /// How an index finds words.
 struct SearchKind: Sendable, Hashable {
   var tokenizer = TokenizerName.plain
-  /// How much occurrences in each field count, in thousandths.
+  /// The weight of occurrences in each field, in thousandths.
   var weights: [Int]
 
-  /// Numbers of tokenizers, part of the file format; the name and the version of an app's own
-  /// follow.
+  /// Numbers of tokenizers, part of the file format. The name and the version of an app's own
+  /// tokenizer follow.
   fileprivate static let (plain, english, own) = (1, 2, 3)
   static let greatestWeight = 1_000_000
 
-  /// The fields, with weights behind those that have one, and what the index is.
+  /// The fields, followed by their weights if they have one, and the kind of the index.
   func name(of fields: [IndexField]) -> String {
     let texts = zip(fields, weights).map { (field, weight) in
       if weight == 1000 { return "\(field)" }
@@ -127,16 +127,16 @@ struct SearchKeys: Sendable {
   }
 }
 
-/// Documents that were gathered together.
+/// Documents that were gathered together into a run.
 struct SearchRun: Sendable, Equatable {
   var number: UInt64
-  /// The first ordinal, and how many there are.
+  /// The first ordinal, and the number of ordinals.
   var first: UInt64
   var count: Int
-  /// How many of them were documents when the run was made.
+  /// The number of documents among them when the run was made.
   var documents: Int
 
-  /// How large it is, for merges: each level has eight times the ordinals of the one before.
+  /// Its size class for merges: each level has eight times the ordinals of the previous one.
   var level: Int { (Int.bitWidth - max(1, count / 64).leadingZeroBitCount - 1) / 3 }
 }
 
@@ -207,7 +207,7 @@ struct SearchState: Sendable, Equatable {
 enum SearchedPlace: Sendable, Equatable {
   /// In row 00 of the generation.
   case fresh(UInt64)
-  /// In a run, and row 02 of the ordinal.
+  /// In a run, and in row 02 of the ordinal.
   case gathered(UInt64)
 
   var bytes: [UInt8] {
@@ -256,21 +256,21 @@ struct SearchedDocument: Sendable, Equatable {
 extension IndexDefinition {
   var searchKeys: SearchKeys { SearchKeys(keyspace) }
 
-  /// The texts of a document in the index's fields; nil where there is none.
+  /// The texts of a document in the index's fields; nil for a missing one.
   func texts(in fields: [String: Value]?) -> [String?] {
     self.fields.map { field in fields.flatMap { lookUp(field.names[...], in: $0)?.string } }
   }
 
-  /// The terms of a document as they lie in row 00; nil when there are none.
+  /// The terms of a document in the form of row 00; nil when there are none.
   ///
-  /// - Parameter tokenizer: the index's.
+  /// - Parameter tokenizer: the index's tokenizer.
   func freshRow(of texts: [String?], _ tokenizer: Tokenizer) -> [UInt8]? {
     var writer = FreshRowWriter()
     for text in texts { writer.addField(text.map { tokenizer.tokens(of: $0) }) }
     return writer.row()
   }
 
-  /// The scope of a document, which the keys of its postings begin with: its tail without its own
+  /// The scope of a document, with which the keys of its postings begin: its tail without its own
   /// id, or nothing.
   func scope(ofTail tail: [UInt8], ancestorCount: Int) throws(MalformedBytes) -> ArraySlice<UInt8> {
     guard !kind.isOfGroup, ancestorCount > 0 else { return [] }
@@ -281,11 +281,11 @@ extension IndexDefinition {
 }
 
 extension IndexKind {
-  /// Whether the terms of both are made in the same way.
+  /// Whether both make terms in the same way.
   func hasTokenizer(of other: IndexKind) -> Bool { search?.tokenizer == other.search?.tokenizer }
 }
 
-/// Tokenizers of the app's own, as it gave them when it opened the database.
+/// The app's own tokenizers, as it gave them when it opened the database.
 struct OwnTokenizers: Sendable {
   private var known: [TokenizerName: Tokenizer] = [:]
 
@@ -296,7 +296,7 @@ struct OwnTokenizers: Sendable {
     }
   }
 
-  /// The tokenizer that the catalog knows by a name; nil when the app did not give it.
+  /// The tokenizer with a name in the catalog; nil when the app did not give it.
   subscript(name: TokenizerName) -> Tokenizer? {
     switch name {
     case .plain: Tokenizer()
@@ -307,16 +307,16 @@ struct OwnTokenizers: Sendable {
 }
 
 extension Catalog {
-  /// Whether all is there that an index is made with.
+  /// Whether everything needed to build an index is available.
   func canBuild(_ kind: IndexKind) -> Bool {
     kind.search.map { tokenizers[$0.tokenizer] != nil } ?? true
   }
 }
 
 extension Rows {
-  /// The tokenizer that an index of words is made with.
+  /// The tokenizer of a word index.
   ///
-  /// - Parameter pattern: the collections that the index is of.
+  /// - Parameter pattern: the index's collections.
   func tokenizer(
     of index: IndexDefinition, _ pattern: some CustomStringConvertible
   ) throws(DatabaseError) -> Tokenizer {
@@ -329,7 +329,7 @@ extension Rows {
     return known
   }
 
-  /// The generation that documents written now belong to.
+  /// The generation of documents that are written now.
   func searchGeneration(of index: IndexDefinition) throws(DatabaseError) -> UInt64 {
     guard let bytes = try row(index.searchKeys.state) else { return SearchState().nextRun }
     return try checkingRow(of: index) { () throws(MalformedBytes) in
@@ -351,7 +351,7 @@ extension Rows {
     }
   }
 
-  /// How many documents of a run there still are.
+  /// How many documents of a run still exist.
   func aliveCount(of run: SearchRun, _ index: IndexDefinition) throws(DatabaseError) -> Int {
     let keys = index.searchKeys
     let range = KeyRange(
@@ -366,14 +366,14 @@ extension Rows {
     }
   }
 
-  /// The runs of an index of words.
+  /// The runs of a word index.
   func searchState(of index: IndexDefinition) throws(DatabaseError) -> SearchState {
     guard let bytes = try row(index.searchKeys.state) else { return SearchState() }
     return try checkingRow(of: index) { () throws(MalformedBytes) in try SearchState(bytes.bytes) }
   }
 }
 
-/// Reads a row of an index of words; one that cannot be read is `.dataLoss`.
+/// Reads a row of a word index; an unreadable one is `.dataLoss`.
 func checkingRow<Result>(
   of index: IndexDefinition, _ body: () throws(MalformedBytes) -> Result
 ) throws(DatabaseError) -> Result {
@@ -385,7 +385,7 @@ func checkingRow<Result>(
 }
 
 extension DatabaseError {
-  /// A row of an index of words that cannot be read.
+  /// An unreadable row of a word index.
   init(searching index: IndexDefinition, _ error: MalformedBytes) {
     if error.isOfNewerVersion {
       self.init(
