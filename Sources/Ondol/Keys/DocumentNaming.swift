@@ -1,5 +1,5 @@
-// From a document's key to what a query calls it and back. A query of one collection calls its
-// documents by their ids, one of a group by their paths; the bytes behind the prefix, the tail, are
+// Converts a document's key to its name in a query and back. A query of one collection names its
+// documents by their ids, one of a group by their paths. The bytes after the prefix, the tail, are
 // the same in a document's key and in the rows of its indexes, so most reads never make a name.
 
 internal import OndolEngine
@@ -8,9 +8,9 @@ internal import OndolEngine
 struct DocumentNaming: Sendable {
   let pattern: CollectionPattern
   let keyspace: Keyspace
-  /// The collection asked; nil when all of the pattern are.
+  /// The queried collection; nil when it is all of the pattern.
   let collection: CollectionPath?
-  /// What the keys of all documents asked begin with.
+  /// The prefix of the keys of all queried documents.
   let prefix: [UInt8]
 
   init(_ pattern: CollectionPattern, _ keyspace: Keyspace, collection: CollectionPath?) {
@@ -33,12 +33,12 @@ struct DocumentNaming: Sendable {
     return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }
 
-  /// What the query calls the document with the key.
+  /// The query's name of the document with the key.
   func name(of key: RawSpan) throws(DatabaseError) -> Value {
     collection == nil ? .reference(try path(of: key)) : .string(try id(of: key))
   }
 
-  /// The same, where the document's other bytes are read as well.
+  /// The same, when the document's other bytes are also read.
   func name(in key: RawSpan) throws(MalformedBytes) -> Value {
     do throws(DatabaseError) {
       return try name(of: key)
@@ -58,7 +58,7 @@ struct DocumentNaming: Sendable {
     }
   }
 
-  /// The key of the document the query calls `name`; nil when it is not among those asked.
+  /// The key of the document with this name in the query; nil when it is not a queried one.
   func key(of name: Value) -> [UInt8]? {
     switch name {
     case .string(let id): return DocumentKey.key(prefix: prefix, id: id)

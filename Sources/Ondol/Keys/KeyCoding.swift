@@ -1,8 +1,7 @@
-// Values as bytes that compare as the values do: what indexes and document ids are stored under.
-// Every index row is written here (stage 2 of the write path), every bound of a query's range too.
+// Values as bytes that compare as the values do: the keys of indexes and document ids. All index
+// rows are written here (stage 2 of the write path), and all bounds of a query's ranges.
 //
-// A key is a row of components behind each other. A component is a tag, which says the type, and
-// its body:
+// A key is a sequence of components. A component is a tag, which gives the type, and its body:
 //
 //   05 end of a container       25 +infinity             58 array: components, 05
 //   10 null                     30 timestamp: 8 bytes    60 vector: dimension, 8 bytes each
@@ -13,35 +12,35 @@
 //
 // Invariants:
 // - The bytes of two components compare as the values do in ValueOrder, as far as the first 1,024
-//   bytes tell. Values that compare equal have equal bytes: 1 and 1.0 are one key, and so are 0 and
-//   −0.0.
-// - No component is the beginning of another, so components can follow each other, and a range that
-//   begins with a component holds exactly the rows with that value.
+//   bytes reach. Values that compare equal have equal bytes: 1 and 1.0 are one key, and so are 0
+//   and −0.0.
+// - No component is the beginning of another. So components can follow each other, and a range that
+//   begins with a component has exactly the rows with that value.
 // - A descending component is the complement of the ascending one. Tags are within 05...F8, so in
-//   neither direction does a component begin with 00 or FF: a key followed by FF is behind all that
-//   begin with it.
-// - Strings and bytes: 00 becomes 00 FF, and 00 01 ends. A shorter text is thus before its
+//   neither direction does a component begin with 00 or FF: a key followed by FF comes after all
+//   keys that begin with it.
+// - Strings and bytes: 00 becomes 00 FF, and 00 01 ends. So a shorter text comes before its
 //   continuations.
 // - Numbers: see KeyNumber. Doubles in vectors and geo points: eight bytes, the sign bit flipped,
 //   negative ones complemented, NaN all zero.
 // - Blobs: 32 bytes, length in eight, then content type and path, each a string or null.
-// - Timestamps: microseconds since 1970, sign bit flipped, high byte first. A pending one is noted
-//   as a stamp, which the sequencer fills in with the commit's time.
+// - Timestamps: microseconds since 1970, sign bit flipped, high byte first. A pending one is
+//   recorded as a stamp, which the sequencer fills in with the commit's time.
 // - A component longer than 1,024 bytes is cut there, and 04 follows; no whole component is that
 //   long. So all values that agree in 1,024 bytes share one key, and a reader that meets a cut
-//   component looks at the document. Because a stamp cannot be cut, the cut is in front of a
-//   timestamp's body that does not fit as a whole; all values that share those bytes have a
-//   timestamp there and are cut there too.
+//   component looks at the document. A stamp cannot be cut, so the cut is before a timestamp's body
+//   that does not fit as a whole. All values that share those bytes have a timestamp there and are
+//   also cut there.
 
 internal import OndolEngine
 
-/// What is known about key bytes on both sides, writing and reading.
+/// Properties of key bytes that both writing and reading use.
 enum KeyCoding {
-  /// A component's longest whole form. Longer ones are cut here.
+  /// The longest whole form of a component. Longer ones are cut here.
   static let maximumComponentLength = 1_024
   /// How deep arrays and maps may be nested in a key that is read.
   static let maximumDepth = 128
-  /// Behind everything that begins with the bytes it is appended to.
+  /// After everything that begins with the bytes it is appended to.
   static let afterAll: UInt8 = 0xff
 
   /// The first byte of an ascending component.
@@ -68,7 +67,7 @@ enum KeyCoding {
     static let map: UInt8 = 0x68
     static let blob: UInt8 = 0x70
     static let sealedBlob: UInt8 = 0x71
-    /// In front of no value; only in bounds.
+    /// No value begins with it; only in bounds.
     static let maximum: UInt8 = 0xf8
   }
 
@@ -91,7 +90,7 @@ enum KeyCoding {
     }
   }
 
-  /// The smallest bytes behind all that begin with `prefix`, or nil when nothing can be (all FF).
+  /// The smallest bytes after all that begin with `prefix`; nil when there are none (all FF).
   static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
     guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
     var bytes = Array(prefix[...last])

@@ -1,34 +1,35 @@
-// Integers, doubles and decimals as one ordered run of bytes, exactly, and short for the numbers
-// people use.
+// Integers, doubles and decimals as one ordered run of bytes, exactly, and short for common
+// numbers.
 //
 // With m = |value|, f = the largest double that is not above m, and r = m − f (zero for doubles, at
 // most 1,023 for integers below 2^63): the 63 bits of f without its sign, followed by the 10 bits
-// of r, compare as m does. They are written seven bits a byte, high bits first; the low bit of each
-// byte says whether anything but zeros follows, and where nothing does the number ends. A number
-// that stops earlier has a 0 there, where a longer, larger one has a 1. Negative numbers have every
-// byte complemented. Zero, NaN and the infinities are tags without a body.
+// of r, compare as m does. They are written seven bits a byte, high bits first. The low bit of each
+// byte says whether anything but zeros follows; if not, the number ends there. A number that stops
+// earlier has a 0 there, where a longer, larger one has a 1. Negative numbers have every byte
+// complemented. Zero, NaN and the infinities are tags without a body.
 //
-// A decimal that is an integer or a double has the bytes of that. Any other lies between two
-// neighbouring doubles: f is the lower one, and what follows tells it from the others there. First
-// the whole part of r where integers have it, too: from 2^53 to 2^63. Then the place of the first
-// digit after the point, so that 0.1...0.9 have -1, plus 8,192, in two bytes of seven bits; then
-// all digits from the first on, two in a byte. Between two numbers with one f and one r that is the
-// order, and both have all bits in front, zeros too, where integers and doubles end sooner.
+// A decimal that is an integer or a double has the bytes of that. Any other is between two
+// neighbouring doubles: f is the lower one, and the following bytes distinguish it from the others
+// there. First comes the whole part of r where integers also have it: from 2^53 to 2^63. Then comes
+// the place of the first digit after the point, so that 0.1...0.9 have -1, plus 8,192, in two bytes
+// of seven bits; then all digits from the first on, two in a byte. For two numbers with the same f
+// and r, that is the order, and both have all bits before it, including zeros, where integers and
+// doubles end sooner.
 
 /// The body of a number other than zero and the special ones.
 enum KeyNumber {
   /// 9 bytes for f, 2 for r.
   static let maximumLength = 11
-  /// What is added to the place of a decimal's first digit.
+  /// The bias of the place of a decimal's first digit.
   static let placeBias = 8_192
 
-  /// The double not above the magnitude, without sign, and what is missing to the magnitude.
+  /// The double not above the magnitude, without sign, and the rest up to the magnitude.
   struct Parts: Equatable {
     var bits: UInt64
     var rest: UInt64
   }
 
-  /// Takes an integer other than zero apart.
+  /// Splits an integer other than zero.
   static func parts(_ value: Int64) -> Parts {
     let magnitude = value.magnitude
     let shift = Swift.max(0, 11 - magnitude.leadingZeroBitCount)
@@ -37,7 +38,7 @@ enum KeyNumber {
     return Parts(bits: Double(magnitude - rest).bitPattern, rest: rest)
   }
 
-  /// Takes a double apart that is neither zero nor infinite nor NaN.
+  /// Splits a double that is neither zero nor infinite nor NaN.
   static func parts(_ value: Double) -> Parts {
     Parts(bits: value.magnitude.bitPattern, rest: 0)
   }
@@ -61,7 +62,7 @@ enum KeyNumber {
     }
   }
 
-  /// Puts `value`, the seven bits of byte `index`, into `parts`.
+  /// Adds `value`, the seven bits of byte `index`, to `parts`.
   static func add(_ value: UInt8, at index: Int, to parts: inout Parts) {
     switch index {
     case 9: parts.rest |= UInt64(value) << 3
@@ -70,8 +71,8 @@ enum KeyNumber {
     }
   }
 
-  /// The number `parts` stand for: an integer whenever it is whole and fits an `Int64`. Nil when no
-  /// number is written so.
+  /// The number of `parts`: an integer whenever it is whole and fits an `Int64`. Nil when no number
+  /// is written in this way.
   static func value(_ parts: Parts, isNegative: Bool) -> Value? {
     let magnitude = Double(bitPattern: parts.bits)
     guard magnitude.isFinite, magnitude > 0 else { return nil }
@@ -80,7 +81,7 @@ enum KeyNumber {
       return Int64(exactly: signed).map { .integer($0) } ?? .double(signed)
     }
     guard magnitude < 0x1p63, Double(parts.rest) < magnitude.ulp else { return nil }
-    // Below 2^63, as the rest does not reach the next double.
+    // Below 2^63, because the rest does not reach the next double.
     let whole = Int64(magnitude) + Int64(parts.rest)
     return .integer(isNegative ? -whole : whole)
   }
@@ -89,7 +90,7 @@ enum KeyNumber {
 // MARK: - Decimals
 
 extension KeyNumber {
-  /// What stands for a decimal.
+  /// The form of a decimal.
   enum DecimalForm: Equatable {
     /// The bytes of an integer or a double.
     case plain(Parts)
@@ -104,16 +105,16 @@ extension KeyNumber {
     var parts = Parts(bits: below.double.bitPattern, rest: 0)
     if below.isExact { return .plain(parts) }
     if hasRest(below.double) {
-      // Below 2^63, so both are whole numbers that fit.
+      // Below 2^63, so both are integers that fit.
       parts.rest = decimal.magnitudeFloor - UInt64(below.double)
     }
     return .between(parts)
   }
 
-  /// Whether integers that are no doubles are above the double.
+  /// Whether there are integers above the double that are not doubles.
   static func hasRest(_ double: Double) -> Bool { double >= 0x1p53 && double < 0x1p63 }
 
-  /// Appends a decimal behind `parts`, which are the double below it and the whole rest.
+  /// Appends a decimal after `parts`, which are the double below it and the whole rest.
   static func append(
     _ decimal: DecimalValue, behind parts: Parts, mask: UInt8, to bytes: inout [UInt8]
   ) {
@@ -134,9 +135,9 @@ extension KeyNumber {
     for pair in pairs.reversed() { bytes.append(pair ^ mask) }
   }
 
-  /// The decimal of these digits, when it is written so behind `parts`.
+  /// The decimal of these digits, when it is written in this way after `parts`.
   ///
-  /// - Parameter pairs: the digits, two in each, of which there are 19 at most.
+  /// - Parameter pairs: the digits, two in each, at most 19 pairs.
   static func decimal(
     _ parts: Parts, place: Int, pairs: [UInt8], isNegative: Bool
   ) -> DecimalValue? {

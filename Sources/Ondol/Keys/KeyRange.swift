@@ -9,7 +9,7 @@ struct KeyRange: Sendable, Hashable {
 
   var isEmpty: Bool { lower.bytes.compare(upper.bytes) >= 0 }
 
-  /// The part of it that is in `other`, too.
+  /// The part of it that is also in `other`.
   func clamped(to other: KeyRange) -> KeyRange {
     KeyRange(
       lower: lower.bytes.compare(other.lower.bytes) >= 0 ? lower : other.lower,

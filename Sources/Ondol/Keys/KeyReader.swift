@@ -1,17 +1,17 @@
-// Takes keys apart: for answers from an index alone, for cursors, and to find the document's id
-// behind the components. The bytes come from a file and may be hostile; format and invariants are
-// in KeyCoding.
+// Parses keys: for answers from an index alone, for cursors, and to find the document's id after
+// the components. The bytes come from a file and may be hostile; format and invariants are in
+// KeyCoding.
 //
-// What a key does not tell: whether a number was an integer, a double or a decimal where it can be
-// several of them (it reads as an integer when it fits, so 3.0 becomes 3 and −0.0 becomes 0, and
-// else as a double), and which NaN it was. Everything else comes back as it was.
+// A key does not show whether a number was an integer, a double or a decimal, if it can be several
+// of them: it reads as an integer when it fits, so 3.0 becomes 3 and −0.0 becomes 0, and otherwise
+// as a double. It also does not show which NaN it was. Everything else is restored exactly.
 
 internal import OndolEngine
 
 /// A component that was read.
 enum KeyComponent: Equatable {
   case value(Value)
-  /// Only the beginning is there; the document has the value.
+  /// Only the beginning is stored; the document has the value.
   case cut
 }
 
@@ -24,7 +24,7 @@ struct KeyReader: ~Escapable {
   /// Where the component being read would be cut, and its direction.
   private var limit = 0
   private var mask: UInt8 = 0
-  /// Set when reading stops because the component goes on behind where it would be cut.
+  /// Set when reading stops because the component continues beyond its cut.
   private var cut: Int?
 
   /// Reads `key` from its beginning.
@@ -38,7 +38,7 @@ struct KeyReader: ~Escapable {
   /// The next byte; nil at the end.
   var next: UInt8? { isAtEnd ? nil : octets[offset] }
 
-  /// Passes over `count` bytes that are no component, such as the number of a keyspace.
+  /// Skips `count` bytes that are not a component, such as the number of a keyspace.
   @_lifetime(self: copy self)
   mutating func skip(raw count: Int) throws(MalformedBytes) {
     guard count <= octets.count - offset else {
@@ -59,7 +59,7 @@ struct KeyReader: ~Escapable {
     }
   }
 
-  /// Passes over a component without making a value, and answers whether it was whole.
+  /// Skips a component without making a value, and returns whether it was whole.
   @_lifetime(self: copy self)
   @discardableResult
   mutating func skip(descending: Bool = false) throws(MalformedBytes) -> Bool {
@@ -88,7 +88,7 @@ struct KeyReader: ~Escapable {
     cut = nil
   }
 
-  /// Moves behind a component that was cut, or throws `problem` when it was not.
+  /// Moves past a cut component, or throws `problem` when it was not cut.
   @_lifetime(self: copy self)
   private mutating func passCut(or problem: MalformedBytes) throws(MalformedBytes) {
     guard let cut, cut < octets.count, octets[cut] ^ mask == KeyCoding.Tag.cut else {
@@ -97,7 +97,7 @@ struct KeyReader: ~Escapable {
     offset = cut + 1
   }
 
-  /// Notes that the component reaches over its limit, so that it must have been cut at `offset`.
+  /// Records that the component exceeds its limit, so that it must have been cut at `offset`.
   @_lifetime(self: copy self)
   private mutating func overLimit(at offset: Int) -> MalformedBytes {
     cut = offset
@@ -158,7 +158,7 @@ extension KeyReader {
     return .decimal(try decimal(behind: parts, isNegative: isNegative))
   }
 
-  /// Reads the rest of a number that goes on behind the double below it.
+  /// Reads the rest of a number that continues after the double below it.
   @_lifetime(self: copy self)
   private mutating func decimal(
     behind parts: KeyNumber.Parts, isNegative: Bool
@@ -212,7 +212,7 @@ extension KeyReader {
 
   @_lifetime(self: copy self)
   private mutating func vector() throws(MalformedBytes) -> VectorValue {
-    // Nothing is reserved: the count may be a lie, and the limit stops the loop.
+    // Nothing is reserved: the count may be false, and the limit stops the loop.
     let count = try dimension()
     var components: [Double] = []
     for _ in 0..<count {
@@ -279,10 +279,10 @@ extension KeyReader {
   }
 }
 
-// MARK: - Passing over values
+// MARK: - Skipping values
 
 extension KeyReader {
-  /// Passes over a value whose tag has been read.
+  /// Skips a value whose tag has been read.
   @_lifetime(self: copy self)
   private mutating func skipValue(tag: UInt8, depth: Int) throws(MalformedBytes) {
     switch tag {
@@ -345,7 +345,7 @@ extension KeyReader {
     return found == tag
   }
 
-  /// Passes over the end of a container if it is here.
+  /// Skips the end of a container if it is here.
   @_lifetime(self: copy self)
   private mutating func passEnd() throws(MalformedBytes) -> Bool {
     guard try octet() == KeyCoding.Tag.end else {
@@ -355,7 +355,7 @@ extension KeyReader {
     return true
   }
 
-  /// Reads what follows a zero: the end of the text, or the mark that the zero belongs to it.
+  /// Reads the byte after a zero: the end of the text, or the mark that the zero belongs to it.
   @_lifetime(self: copy self)
   private mutating func isEscapeTheEnd() throws(MalformedBytes) -> Bool {
     switch try octet() {
@@ -385,8 +385,8 @@ extension KeyReader {
     return text
   }
 
-  /// The text that stands here as it is, as most do; nil, and nothing is read, when it must be
-  /// looked at byte by byte.
+  /// The text here in its literal form, which most have. With nil, nothing was read, and it must be
+  /// read byte by byte.
   @_lifetime(self: copy self)
   private mutating func plainText() -> String? {
     guard mask == 0 else { return nil }

@@ -6,7 +6,7 @@ internal import OndolEngine
 struct KeyWriter {
   /// The key so far.
   private(set) var bytes: [UInt8]
-  /// Where the commit's time is to be filled in.
+  /// Where the commit's time is filled in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
 
   /// Where the component being written began, and where it is cut when a timestamp crosses the
@@ -28,7 +28,7 @@ struct KeyWriter {
     bytes += prefix
   }
 
-  /// Begins with `prefix` again, in the same memory where nobody else has it.
+  /// Begins with `prefix` again, in the same memory when nothing else references it.
   mutating func restart(_ prefix: [UInt8]) {
     bytes.removeAll(keepingCapacity: true)
     bytes += prefix
@@ -46,7 +46,7 @@ struct KeyWriter {
     bytes.append(contentsOf: raw)
   }
 
-  /// Appends a component and answers whether it had to be cut, so that equal bytes need not be
+  /// Appends a component and returns whether it had to be cut, so that equal bytes may not mean
   /// equal values.
   @discardableResult
   mutating func append(_ value: Value, descending: Bool = false) -> Bool {
@@ -82,8 +82,7 @@ struct KeyWriter {
     if descending { complement(from: start, stampsFrom: stamps.count) }
   }
 
-  /// Appends what all texts that begin with `prefix` have in common, at most as long as a
-  /// component.
+  /// Appends the bytes that all texts with this prefix share, at most as long as a component.
   mutating func append(textPrefix prefix: String, descending: Bool = false) {
     start = bytes.count
     bytes.append(KeyCoding.Tag.string)
@@ -112,7 +111,7 @@ struct KeyWriter {
 // MARK: - Values, ascending
 
 extension KeyWriter {
-  /// Whether what follows would be cut off anyway.
+  /// Whether further bytes would be cut off anyway.
   private var isFull: Bool { bytes.count - start > KeyCoding.maximumComponentLength }
 
   private mutating func append(_ value: Value, depth: Int) {
@@ -232,8 +231,8 @@ extension KeyWriter {
     text.withUTF8Bytes { appendEscaped($0.octets, limit: limit, isWhole: isWhole) }
   }
 
-  /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops behind `limit` bytes:
-  /// whoever gave it cuts the component anyway.
+  /// Appends `octets` with zeros escaped, and the end when `isWhole`. Stops after `limit` bytes:
+  /// the caller cuts the component there anyway.
   private mutating func appendEscaped(_ octets: Span<UInt8>, limit: Int, isWhole: Bool = true) {
     let octets = octets.extracting(first: limit)
     var start = 0

@@ -1,4 +1,4 @@
-// Which prefix is what. Every row's key begins with the number of its keyspace, four bytes, high
+// The prefixes of keys. Every row's key begins with the number of its keyspace, four bytes, high
 // byte first. Keyspace 0 is the catalog. All others belong to a family: a root collection with
 // everything below it. The family's number is the upper twenty bits, so that the engine keeps a
 // family in one shard and a write to a document and its indexes never crosses shards. Numbers of
@@ -8,12 +8,12 @@
 //   index:     keyspace of the index   ++ ids of its ancestors ++ components ++ its id
 //
 // A pattern is a collection's path without the documents' ids: `workInfo/workHistory`. Ids are text
-// components, never cut, so rows are in the order of their ids' UTF-8 and no row's key begins
-// another's.
+// components that are never cut, so rows are in the order of their ids' UTF-8 and no row's key is a
+// prefix of another's.
 
 internal import OndolEngine
 
-/// The number of a keyspace. Numbers are never used twice.
+/// The number of a keyspace. Numbers are never reused.
 struct Keyspace: Sendable, Hashable, Comparable {
   let rawValue: UInt32
 
@@ -22,7 +22,7 @@ struct Keyspace: Sendable, Hashable, Comparable {
   static let familyCapacity: UInt32 = 1 << 12
   /// Above all numbers of families; the first is 1.
   static let familyLimit: UInt32 = KeyedGroups.numbers.upperBound
-  /// Above the numbers of families whose rows are sealed as all others are.
+  /// Above the numbers of families whose rows are sealed with the database's key.
   static let commonFamilyLimit: UInt32 = KeyedGroups.numbers.lowerBound
 
   init(rawValue: UInt32) {
@@ -41,7 +41,7 @@ struct Keyspace: Sendable, Hashable, Comparable {
 
   private static let firstKeyed = commonFamilyLimit * familyCapacity
 
-  /// The keyspace that a row's key begins with; nil when it is too short for one.
+  /// The keyspace that a row's key begins with; nil when the key is too short.
   init?(of key: some Collection<UInt8>) {
     let prefix = key.prefix(Self.prefixLength)
     guard prefix.count == Self.prefixLength else { return nil }
@@ -50,7 +50,7 @@ struct Keyspace: Sendable, Hashable, Comparable {
 
   static func < (left: Keyspace, right: Keyspace) -> Bool { left.rawValue < right.rawValue }
 
-  /// What every key in this keyspace begins with.
+  /// The prefix of every key in this keyspace.
   var prefix: [UInt8] {
     [
       UInt8(truncatingIfNeeded: rawValue >> 24), UInt8(truncatingIfNeeded: rawValue >> 16),
@@ -105,7 +105,7 @@ extension CollectionPath {
 
 /// The keys of documents.
 enum DocumentKey {
-  /// What the keys of all documents in one collection begin with.
+  /// The prefix of the keys of all documents in one collection.
   static func prefix(_ keyspace: Keyspace, ancestors: [String]) -> [UInt8] {
     var writer = KeyWriter(keyspace.prefix)
     for id in ancestors {

@@ -1,10 +1,10 @@
-// Where migrations are recorded: each is a document of a root collection that no app can name, so
-// that records are written in the commits of transactions, checked, dumped and saved as documents
-// are. What is in one is said by MigrationRecord.
+// The records of migrations: each is a document of a root collection that apps cannot name. So
+// transactions write records in their commits, and they are checked, dumped and saved like
+// documents. MigrationRecord defines their contents.
 
 internal import OndolEngine
 
-/// How records of migrations are documents.
+/// The mapping of migration records to documents.
 enum MigrationRows {
   /// The root collection. Apps cannot name it: names of this form are reserved.
   static let root = "__migrations__"

@@ -1,7 +1,7 @@
-// Keys for children that come in the order in which they were made: eight characters of time and
-// twelve of chance, of an alphabet that is ordered as its bytes are. Of two that are made in one
-// millisecond, or while the clock stands or goes back, the later one's chance is the earlier one's
-// plus one, so every key is behind all before it.
+// Keys for children in the order of their creation: eight characters of time and twelve random
+// ones, in an alphabet that has the order of its bytes. For a second key in the same millisecond,
+// or while the clock stands still or goes back, the random part is the previous one plus one. So
+// every key comes after all earlier ones.
 
 internal import OndolEngine
 
@@ -34,7 +34,7 @@ final class PushIDs: Sendable {
         state.time = milliseconds
         state.chance = fresh
       } else if !Self.increment(&state.chance) {
-        // As many keys as there are in one millisecond: the next one is borrowed.
+        // All keys of this millisecond are used: the next millisecond is borrowed.
         state.time += 1
         state.chance = fresh
       }
@@ -48,7 +48,7 @@ final class PushIDs: Sendable {
     return String(decoding: key, as: UTF8.self)
   }
 
-  /// Adds one; false when there is no greater number of as many digits.
+  /// Adds one; false when there is no greater number with as many digits.
   private static func increment(_ digits: inout [UInt8]) -> Bool {
     for index in digits.indices.reversed() {
       if digits[index] < 63 {

@@ -1,7 +1,7 @@
-// Where storage paths are kept: each is a document of a root collection that no app can name, so
-// paths have what documents have. They are written in the commits of documents, guarded, listened
-// to, kept in the change feed, checked and salvaged with the same code, and hold their contents as
-// any document does that has a blob reference in it.
+// Storage paths: each is a document of a root collection that apps cannot name, so paths have the
+// features of documents. They are written in the commits of documents, guarded, listened to, kept
+// in the change feed, checked and salvaged with the same code. They hold their contents like any
+// document with a blob reference.
 //
 //   __storage__/<newline>images<newline>lamp.png
 //     content          blob: digest and length
@@ -11,20 +11,20 @@
 //     created          timestamp of the commit that brought the bytes: also the generation
 //     metageneration   1, and one more for each change of the metadata
 //
-// The id is the path with a line break, which no path has, in front and in the place of each "/",
+// The id is the path with a line break, which no path has, before it and in place of each "/",
 // which no id may have. So everything below a folder is one range of ids, and a folder's own rows
 // come before those of longer names that begin with its name.
 
 internal import OndolEngine
 
-/// How storage paths are documents.
+/// The mapping of storage paths to documents.
 enum StorageRows {
   /// The root collection. Apps cannot name it: names of this form are reserved.
   static let root = "__storage__"
   static let pattern = CollectionPattern([root])
   static let collection = CollectionPath(unchecked: [root])
 
-  /// Stands for "/" in ids.
+  /// Replaces "/" in ids.
   private static let separator = "\n"
 
   /// The id of the document that is a path. Begins with a separator also at the top, so that no
@@ -36,7 +36,7 @@ enum StorageRows {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// The path that a document's id stands for; nil when it stands for none.
+  /// The path of a document's id; nil when the id is not a path's.
   static func path(ofID id: String) -> String? {
     let slash = UInt8(ascii: "/")
     let newline = UInt8(ascii: "\n")
@@ -50,14 +50,14 @@ enum StorageRows {
     DocumentPath(unchecked: [root, id(of: path)])
   }
 
-  /// What the ids of everything below a folder begin with.
+  /// The prefix of the ids of everything below a folder.
   static func idPrefix(ofFolder folder: String) -> String {
     folder.isEmpty ? separator : id(of: folder) + separator
   }
 
-  /// An id behind those of everything below a folder, and before all others behind these.
+  /// An id after those of everything below a folder, and before all others after these.
   static func idEnd(ofFolder folder: String) -> String {
-    // What follows a line break in the order of bytes; no path has it.
+    // The byte after a line break; no path has it.
     id(of: folder) + "\u{b}"
   }
 
@@ -76,16 +76,16 @@ enum StorageRows {
 }
 
 extension DocumentPath {
-  /// The storage path that this document is; nil for a document of the app.
+  /// The storage path of this document; nil for a document of the app.
   var storagePath: String? {
     guard segments.count == 2, isSame(segments[0], StorageRows.root) else { return nil }
     return StorageRows.path(ofID: segments[1])
   }
 
-  /// The path as a message names it: a storage path where it is one.
+  /// The path for messages: a storage path if it is one.
   var name: String { storagePath ?? description }
 
-  /// A path read from disk, which may be that of a document that no app can name.
+  /// A path read from disk, which may be that of a document that apps cannot name.
   ///
   /// Throws as `init(segments:)`.
   init(stored segments: [String]) throws(DatabaseError) {

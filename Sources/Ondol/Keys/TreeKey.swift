@@ -1,37 +1,37 @@
-// Keys of the tree as bytes that compare as the Realtime Database orders them, and the keyspaces
-// its rows are in. A node's row has the key of its parent with one component more, so a subtree is
-// one range of keys, and the children of a node follow each other in it.
+// Keys of the tree as bytes in the order of the Realtime Database, and the keyspaces of its rows. A
+// node's row has the key of its parent and one more component, so a subtree is one range of keys,
+// and the children of a node are in order in it.
 //
 //   component of an integer:  20, value (4 bytes, sign bit flipped), 2 x length, +1 unless "-0…"
 //   component of a text:      38, text with 00 as 00 FF, then 00 01
 //
-// A key is an integer when it is at most eleven characters, an optional "-" and digits, and fits 32
-// bits. Integers come first, by value, then the shorter first: "1" is before "01". Texts come in
-// the order of their UTF-16 code units: their UTF-8 with the lead bytes EE and EF, of U+E000 to
-// U+FFFF, written as F5 and F6, behind those of the characters that take two code units. No
+// A key is an integer when it has at most eleven characters, an optional "-" and digits, and fits
+// 32 bits. Integers come first, by value, then the shorter first: "1" is before "01". Texts are in
+// the order of their UTF-16 code units: their UTF-8, with the lead bytes EE and EF of U+E000 to
+// U+FFFF written as F5 and F6, which come after those of the characters with two code units. No
 // component is the beginning of another.
 //
-// In front of a node's children, behind its own row, its range has rows that order them:
+// Before a node's children and after its own row, its range has rows that order the children:
 //
 //   10, priority, component     a child that has a priority
-//   12, way, 05, value, component   a child, by what it has at a way an index was declared for
+//   12, way, 05, value, component   a child, by the value at a path that an index was declared for
 
 internal import OndolEngine
 
 extension Keyspace {
-  /// The nodes of the tree, and in front of children what orders them.
+  /// The nodes of the tree, and before children the rows that order them.
   static let tree = Keyspace(rawValue: 16)
-  /// What is to be written to the tree when the database is closed.
+  /// Writes to the tree for the time when the database is closed.
   static let closeOperations = Keyspace(rawValue: 17)
   /// The same for each of the processes that share a database on a store.
   static let sharedCloseOperations = Keyspace(rawValue: 19)
-  /// Which nodes of the tree have indexes by child.
+  /// The nodes of the tree with indexes by child.
   static let treeIndexes = Keyspace(rawValue: 18)
 }
 
 /// Keys of the tree's rows.
 enum TreeKey {
-  /// The first byte of what follows a node's key.
+  /// The first byte after a node's key.
   enum Tag {
     static let priorities: UInt8 = 0x10
     static let index: UInt8 = 0x12
@@ -39,11 +39,11 @@ enum TreeKey {
     static let text: UInt8 = 0x38
   }
 
-  /// Where the children of a node begin, behind its key.
+  /// The beginning of a node's children, after its key.
   static let firstChild: [UInt8] = [Tag.integer]
   private static let integerLength = 6
 
-  /// What every key of the tree begins with; the root's row is there.
+  /// The prefix of every key of the tree; the root's row has it as its key.
   static let root = Keyspace.tree.prefix
 
   // MARK: - Writing
@@ -85,7 +85,7 @@ enum TreeKey {
     bytes.append(1)
   }
 
-  /// The number a key is; nil when it is a text.
+  /// The number of an integer key; nil when the key is a text.
   static func integer(_ key: String) -> Int32? {
     let octets = key.utf8
     guard octets.count <= 11, let first = octets.first else { return nil }
@@ -99,14 +99,14 @@ enum TreeKey {
     return Int32(exactly: isNegative ? -value : value)
   }
 
-  /// How keys are ordered: negative, zero or positive.
+  /// The order of two keys: negative, zero or positive.
   static func compare(_ left: [UInt8], _ right: [UInt8]) -> Int {
     left.bytes.compare(right.bytes)
   }
 
   // MARK: - Reading
 
-  /// Where the component that begins at `start` ends; nil when it is none or not all there.
+  /// The end of the component that begins at `start`; nil when it is invalid or incomplete.
   static func end(of key: RawSpan, from start: Int) -> Int? {
     let octets = key.octets
     switch octets.octet(at: start) {
@@ -129,7 +129,7 @@ enum TreeKey {
     }
   }
 
-  /// Whether a row is that of a node, and not one that orders the children of a node.
+  /// Whether a row is a node's, and not one that orders the children of a node.
   static func isNode(_ key: RawSpan) -> Bool { orderedNode(of: key) == nil }
 
   /// The key of the node whose children a row orders; nil for a node's own row.
@@ -184,8 +184,8 @@ enum TreeKey {
     return text
   }
 
-  /// The keys on the way from the root to the node whose row has this key; nil when it is no node's
-  /// but one that orders children.
+  /// The keys from the root to the node whose row has this key; nil when the row is not a node's
+  /// but orders children.
   static func path(of key: RawSpan) throws(MalformedBytes) -> [String]? {
     var keys: [String] = []
     var offset = Keyspace.tree.prefix.count

@@ -1,15 +1,15 @@
-// Where a node of the tree is. A path as an app writes it is its keys with "/" between; a key may
-// have any other character, so that an address of e-mail is one.
+// The location of a node in the tree. An app writes a path as its keys with "/" between. A key may
+// have any other character, so an e-mail address is a key.
 
 internal import OndolEngine
 
-/// A place in the tree: the keys on the way from the root. Compared by their UTF-8.
+/// A place in the tree: the keys from the root. Compared by their UTF-8.
 struct TreePath: Sendable, Hashable {
   private(set) var keys: [String]
   /// The key of the node's row.
   private(set) var rowKey: [UInt8]
 
-  /// Nodes within nodes.
+  /// The deepest nesting of nodes.
   static let maximumDepth = 100
 
   static let root = TreePath(keys: [], rowKey: TreeKey.root)
@@ -19,7 +19,7 @@ struct TreePath: Sendable, Hashable {
     self.rowKey = rowKey
   }
 
-  /// The path below the root. Empty keys count for nothing, as in the Realtime Database.
+  /// The path below the root. Empty keys are ignored, as in the Realtime Database.
   init(_ path: String) throws(DatabaseError) {
     self = try TreePath.root.appending(path: path)
   }
@@ -37,7 +37,7 @@ struct TreePath: Sendable, Hashable {
   /// The component of its last key; empty for the root.
   var lastComponent: [UInt8] { keys.last.map { TreeKey.component($0) } ?? [] }
 
-  /// The rows of the node and all below it.
+  /// The rows of the node and everything below it.
   var range: KeyRange { KeyRange(prefix: rowKey) }
 
   /// The keys of the rows of all nodes above it, the root's first.
@@ -67,7 +67,7 @@ struct TreePath: Sendable, Hashable {
     return path
   }
 
-  /// The place of a child whose key, and what that adds to a row's key, are known.
+  /// The place of a child whose key is known, and also its component.
   func appending(key: String, component: [UInt8]) -> TreePath {
     var path = self
     path.keys.append(key)
@@ -88,7 +88,7 @@ struct TreePath: Sendable, Hashable {
     other.rowKey.count >= rowKey.count && other.rowKey.starts(with: rowKey)
   }
 
-  /// Why `key` cannot be a key, or nil when it can.
+  /// Why `key` is not a valid key; nil when it is.
   static func problem(withKey key: String) -> String? {
     if key.isEmpty { return "it is empty" }
     if key.utf8.count > ResourceName.maximumLength {
@@ -99,7 +99,7 @@ struct TreePath: Sendable, Hashable {
     return nil
   }
 
-  /// Keys that say something about the node they stand in.
+  /// Keys for properties of the node that they are in.
   static let reservedKeys: Set<String> = [".value", ".priority", ".sv"]
 
   static func == (left: TreePath, right: TreePath) -> Bool { left.rowKey == right.rowKey }
