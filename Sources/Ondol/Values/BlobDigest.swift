@@ -1,22 +1,22 @@
-// The name of a content: the SHA-256 of its bytes. Kept as four numbers, so that comparing, hashing
-// and copying one allocates nothing; it stands in every blob reference, and in the key of every row
-// that says who holds what.
+// The name of a content: the SHA-256 of its bytes. Stored as four numbers, so that comparing,
+// hashing and copying a digest allocates nothing. It is in every blob reference, and in the key of
+// every row about holders.
 
 internal import OndolEngine
 
-/// The SHA-256 of a content, which names it: the same bytes have the same digest, wherever they are
-/// stored.
+/// The SHA-256 of a content, which identifies it: the same bytes have the same digest, wherever
+/// they are stored.
 public struct BlobDigest: Sendable, Hashable {
   /// Bytes in a digest.
   static let length = 32
 
-  /// The bytes eight by eight, the first of each the highest, so that digests compare as their
+  /// The bytes in groups of eight, the first of each the highest, so that digests compare as their
   /// bytes do.
   private let words: (UInt64, UInt64, UInt64, UInt64)
 
   /// The digest of these 32 bytes.
   ///
-  /// - Parameter bytes: the digest's 32 bytes, the first in front.
+  /// - Parameter bytes: the digest's 32 bytes, in order.
   /// - Returns: nil when there are more bytes, or fewer.
   public init?(bytes: some Collection<UInt8>) {
     guard bytes.count == Self.length else { return nil }
@@ -27,7 +27,7 @@ public struct BlobDigest: Sendable, Hashable {
     self.words = (words[0], words[1], words[2], words[3])
   }
 
-  /// The digest of bytes that are known to be 32.
+  /// The digest with these bytes, which are known to be 32.
   init(_ octets: Span<UInt8>) {
     words = (
       Self.word(octets, 0), Self.word(octets, 8), Self.word(octets, 16), Self.word(octets, 24)
@@ -39,7 +39,7 @@ public struct BlobDigest: Sendable, Hashable {
     (octets.word(at: offset) ?? 0).byteSwapped
   }
 
-  /// The digest that 64 hexadecimal digits spell, in either case.
+  /// The digest with these 64 hexadecimal digits, in either case.
   ///
   /// - Parameter text: 64 hexadecimal digits.
   /// - Returns: nil when `text` is anything else.
@@ -70,7 +70,7 @@ public struct BlobDigest: Sendable, Hashable {
   /// Whether the bytes are the same.
   public static func == (left: BlobDigest, right: BlobDigest) -> Bool { left.words == right.words }
 
-  /// Feeds the bytes.
+  /// Hashes the bytes.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(words.0)
     hasher.combine(words.1)

@@ -1,8 +1,8 @@
-// The key of one content that was put for a collection with a key of its own. It stands in the
-// reference, and so in rows of that collection and nowhere else: whoever can read the rows can read
-// the content, and once the collection's key is erased nobody can.
+// The key of one content that was put for a collection with a key of its own. It is in the
+// reference, and so only in rows of that collection: whoever can read the rows can read the
+// content, and once the collection's key is erased, the content is unreadable.
 
-/// The key under which one content is sealed, and no other. Texts about it do not tell it.
+/// The key that seals exactly one content. Its description does not reveal it.
 package struct BlobKey: Sendable, Hashable {
   package static let length = Database.Encryption.keyLength
 
@@ -14,7 +14,7 @@ package struct BlobKey: Sendable, Hashable {
     self.bytes = Array(bytes)
   }
 
-  /// A key that nobody knows.
+  /// A new random key.
   static func random() -> BlobKey {
     guard let key = BlobKey(bytes: DatabaseVault.randomBytes()) else {
       preconditionFailure("a key has 32 bytes")
@@ -22,7 +22,7 @@ package struct BlobKey: Sendable, Hashable {
     return key
   }
 
-  /// The key that 64 hexadecimal digits spell; nil when the text is anything else.
+  /// The key with these 64 hexadecimal digits; nil when the text is anything else.
   package init?(hex text: String) {
     guard let bytes = [UInt8](hexadecimal: text) else { return nil }
     self.init(bytes: bytes)

@@ -1,49 +1,50 @@
-// A reference to a content, as a value of a field. It says which bytes by their digest, so it is
-// the same on every machine and never goes stale; a document that has one holds the content, from
-// the commit that writes it to the commit that takes it out (see Holders).
+// A reference to a content, as a value of a field. It identifies the bytes by their digest, so it
+// is the same on every machine and never goes stale. A document with a reference holds the content,
+// from the commit that writes the reference to the commit that removes it (see Holders).
 
-/// A content that a document refers to: which bytes, how many, and of what kind.
+/// A content that a document refers to: which bytes, how many, and of what type.
 ///
-/// `storage.put(_:)` stores bytes and gives one of these; put it into a field, on its own or inside
-/// maps and arrays, and the content stays for as long as the document does. As a `Codable` property
-/// it is what a `CKAsset` is to a record: bytes beside the record, which go with it.
+/// `storage.put(_:)` stores bytes and returns a reference. Put it into a field, on its own or
+/// inside maps and arrays, and the content stays as long as the document does. As a `Codable`
+/// property it corresponds to a `CKAsset` of a record: bytes beside the record, which are deleted
+/// with it.
 public struct BlobReference: Sendable, Hashable {
-  /// Bytes of UTF-8 that a content type may have.
+  /// The most bytes of UTF-8 in a content type.
   static let maximumContentTypeLength = 255
 
-  /// The SHA-256 of the bytes; of one that is sealed, of what is stored of it.
+  /// The SHA-256 of the bytes; for a sealed content, of the stored bytes.
   public let digest: BlobDigest
-  /// How many bytes there are.
+  /// The number of bytes.
   public let length: Int
-  /// What kind of bytes they are, as in `image/png`; nil when nobody knows.
+  /// The type of the bytes, as in `image/png`; nil when it is unknown.
   public let contentType: String?
-  /// The storage path the reference was taken from, if from one. It only informs: the reference
-  /// holds the content whatever becomes of the path.
+  /// The storage path that the reference was taken from, if any. It is only information: the
+  /// reference holds the content whatever happens to the path.
   public let path: String?
-  /// What opens the content, where it was put for a collection with a key of its own.
+  /// Opens the content, if it was put for a collection with a key of its own.
   package let key: BlobKey?
 
-  /// Whether the content is sealed under a key that only this reference has, because it was put
-  /// with `Storage.put(_:for:contentType:expecting:durability:)`. Documents of collections with a
-  /// key of their own can refer to it, and no others.
+  /// Whether the content is sealed under a key that only this reference contains, because it was
+  /// put with `Storage.put(_:for:contentType:expecting:durability:)`. Only documents of collections
+  /// with a key of their own can refer to it.
   public var isSealed: Bool { key != nil }
 
-  /// A reference to bytes that are stored, or are to be by the time it is written into a document.
+  /// A reference to bytes that are stored, or will be by the time it is written into a document.
   ///
   /// - Parameters:
   ///   - digest: the SHA-256 of the bytes.
-  ///   - length: how many bytes there are, 0 or more.
-  ///   - contentType: what kind of bytes they are, 1 to 255 bytes of UTF-8; nil when nobody knows.
-  ///   - path: the storage path it is taken from, if from one.
+  ///   - length: the number of bytes, 0 or more.
+  ///   - contentType: the type of the bytes, 1 to 255 bytes of UTF-8; nil when it is unknown.
+  ///   - path: the storage path that it is taken from, if any.
   /// - Throws: `.invalidArgument` when the length is negative, the content type is empty, over 255
-  ///   bytes or has control characters, or `path` is no storage path in its normal form.
+  ///   bytes or has control characters, or `path` is not a storage path in its normal form.
   public init(
     digest: BlobDigest, length: Int, contentType: String? = nil, path: String? = nil
   ) throws(DatabaseError) {
     try self.init(digest: digest, length: length, contentType: contentType, path: path, key: nil)
   }
 
-  /// A reference that opens the content with a key, where there is one.
+  /// A reference that opens the content with a key, if there is one.
   package init(
     digest: BlobDigest, length: Int, contentType: String?, path: String? = nil, key: BlobKey?
   ) throws(DatabaseError) {
@@ -63,7 +64,7 @@ public struct BlobReference: Sendable, Hashable {
     self.key = key
   }
 
-  /// Why `text` cannot be a content type, or nil when it can.
+  /// Why `text` is not a valid content type; nil when it is.
   static func problem(withContentType text: String) -> String? {
     if text.isEmpty { return "it is empty" }
     if text.utf8.count > maximumContentTypeLength {
@@ -78,7 +79,7 @@ public struct BlobReference: Sendable, Hashable {
     ValueOrder.compare(left, right) == 0
   }
 
-  /// Feeds the digest and the length.
+  /// Hashes the digest and the length.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(digest)
     hasher.combine(length)
@@ -86,7 +87,7 @@ public struct BlobReference: Sendable, Hashable {
 }
 
 extension BlobReference: CustomStringConvertible {
-  /// The kind, the length and the first digits of the digest.
+  /// The type, the length and the first digits of the digest.
   public var description: String {
     "blob(\(contentType ?? "any"), \(length) bytes, \(digest.hex.prefix(12))…)"
   }
@@ -97,8 +98,8 @@ extension BlobReference: Codable {
     case sha256, length, contentType, path, key
   }
 
-  /// Reads `sha256` (64 hexadecimal digits) and `length`, and, where they are, `contentType`,
-  /// `path` and `key` (64 hexadecimal digits): whoever has that has the content.
+  /// Reads `sha256` (64 hexadecimal digits) and `length`, and, if present, `contentType`, `path`
+  /// and `key` (64 hexadecimal digits): whoever has the key can read the content.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     try self.init(
@@ -115,7 +116,7 @@ extension BlobReference: Codable {
       })
   }
 
-  /// Writes the same; a document stores it as a blob all the same.
+  /// Writes the same; a document stores it as a blob anyway.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(digest, forKey: .sha256)
@@ -127,8 +128,8 @@ extension BlobReference: Codable {
 }
 
 extension ValueOrder {
-  /// Those without a key first; then by digest, length, content type and path, what has none
-  /// first, and key.
+  /// References without a key first; then by digest, length, content type and path, with missing
+  /// ones first, and key.
   static func compare(_ left: BlobReference, _ right: BlobReference) -> Int {
     if left.isSealed != right.isSealed { return left.isSealed ? 1 : -1 }
     if left.digest != right.digest { return left.digest < right.digest ? -1 : 1 }

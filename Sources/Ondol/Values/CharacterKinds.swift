@@ -1,16 +1,16 @@
-// The frozen tables, unpacked for use: what kind each character is of, and what stands for it.
+// The frozen tables, unpacked for use: the kind of each character, and what it folds to.
 
 /// What a character is to the tokenizer.
 enum CharacterKind: UInt8 {
   /// Ends a token.
   case separator
-  /// Part of a word that blanks end.
+  /// Part of a word that spaces end.
   case word
   /// Part of a run of Hangul.
   case hangul
-  /// Part of a run in a script that puts no blanks between words.
+  /// Part of a run in a script that puts no spaces between words.
   case paired
-  /// Belongs to the character before it and means nothing to a search.
+  /// Belongs to the character before it and is ignored by searches.
   case mark
 }
 
@@ -18,19 +18,19 @@ enum CharacterKind: UInt8 {
 struct CharacterTables: Sendable {
   static let first = CharacterTables()
 
-  /// For each character of the first two planes and some more; index is the character's number.
+  /// For each character of the first two planes and some more; the index is the character's number.
   private var kinds: [UInt8]
-  /// What stands for a character of the first plane; the character itself where nothing else does.
+  /// What a character of the first plane folds to; itself when it has no folding.
   private var folded: [UInt16]
-  /// The same behind the first plane.
+  /// The same beyond the first plane.
   private var farFolded: [UInt32: UInt32] = [:]
   private var expanded: [UInt32: [UInt32]] = [:]
 
-  /// What stands for a letter or a digit of ASCII, by its byte; 0 for every other byte.
+  /// What a letter or a digit of ASCII folds to, by its byte; 0 for every other byte.
   private(set) var letters = [UInt8](repeating: 0, count: 256)
 
   private static let limit = 0x32000
-  /// Says in `folded` that several characters stand for it.
+  /// In `folded`: the character folds to several characters.
   private static let isExpanded: UInt16 = 0xffff
 
   private init() {
@@ -110,7 +110,7 @@ struct CharacterTables: Sendable {
     return CharacterKind(rawValue: kinds[Int(character)]) ?? .separator
   }
 
-  /// The one character that stands for `character`; nil when several do.
+  /// The one character that `character` folds to; nil when it folds to several.
   @inline(__always)
   func folded(_ character: UInt32) -> UInt32? {
     if character < 0x10000, folded[Int(character)] != Self.isExpanded {
@@ -119,10 +119,10 @@ struct CharacterTables: Sendable {
     return expanded[character] == nil ? farFolded[character] ?? character : nil
   }
 
-  /// The characters that stand for one of which several do.
+  /// The characters that a character folds to, if there are several.
   func expansion(of character: UInt32) -> [UInt32] { expanded[character] ?? [] }
 
-  /// Appends what stands for the character, in UTF-8.
+  /// Appends the folding of the character, in UTF-8.
   @inline(__always)
   func fold(_ character: UInt32, into bytes: inout [UInt8]) {
     if character < 0x80 {
@@ -138,8 +138,8 @@ struct CharacterTables: Sendable {
 }
 
 extension CharacterTables {
-  /// The character at `offset`, which goes behind it. Texts are valid UTF-8; whatever is not, is a
-  /// separator.
+  /// The character at `offset`, which moves past it. Texts are valid UTF-8; invalid bytes count as
+  /// separators.
   @inline(__always)
   static func character(in bytes: [UInt8], at offset: inout Int) -> UInt32 {
     let first = UInt32(bytes[offset])

@@ -1,24 +1,24 @@
-// How Codable types and documents differ, where an app wants them to: other names for fields, other
-// forms of dates. The same strategies on both sides undo each other.
+// How Codable types and documents differ at the app's request: other names for fields, other forms
+// of dates. The same strategies in encoder and decoder undo each other.
 
 internal import OndolFoundation
 
 /// How the names of properties become the names of fields.
 public enum KeyStrategy: Sendable, Hashable {
-  /// As they are.
+  /// Unchanged.
   case unchanged
   /// `imageURL` and `firstName` become `image_url` and `first_name`. The keys of dictionaries stay
-  /// as they are.
+  /// unchanged.
   case snakeCase
 }
 
 /// How a `Date` is stored.
 ///
-/// A `Date` counts from 2001 in a double, finer than any of these; what comes back is the nearest
-/// moment that the strategy can store. `Timestamp(date:)` and back tells beforehand what that is.
+/// A `Date` is a double that counts from 2001, finer than any of these. Reading returns the nearest
+/// time that the strategy can store. `Timestamp(date:)` and back shows that value beforehand.
 public enum DateStrategy: Sendable, Hashable {
   /// As a timestamp: the nearest microsecond of the years 1 to 9999. A date outside of them is
-  /// refused, among them `Date.distantPast`, which is two days before; store nil for "never".
+  /// refused, including `Date.distantPast`, which is two days before; store nil for "never".
   case timestamp
   /// As a double, exact to a quarter of a microsecond for some decades around today; any date.
   case secondsSince1970
@@ -34,7 +34,7 @@ extension KeyStrategy {
     self == .unchanged ? key.stringValue : Self.snakeCase(key.stringValue)
   }
 
-  /// A capital letter begins a word, unless it stands between others.
+  /// A capital letter begins a word, unless it is between other capitals.
   static func snakeCase(_ text: String) -> String {
     let characters = Array(text)
     var result = ""
@@ -51,8 +51,8 @@ extension KeyStrategy {
 }
 
 extension KeyStrategy {
-  /// What a property may be called whose field has the name, the likeliest first. Which letters of
-  /// a word were capital the name does not tell.
+  /// The possible names of a property whose field has this name, the likeliest first. The name does
+  /// not show which letters of a word were capitals.
   func origins(of name: String) -> [String] {
     guard self == .snakeCase else { return [name] }
     let marks = String(name.prefix { $0 == "_" })
@@ -65,7 +65,7 @@ extension KeyStrategy {
     return (origins + [name]).filter { isSame(Self.snakeCase($0), name) }
   }
 
-  /// So many may each be in capitals or not.
+  /// The most words that may each be in capitals or not.
   private static let maximumWords = 8
 
   private static func capitalized(_ word: Substring) -> String {
@@ -74,7 +74,7 @@ extension KeyStrategy {
 }
 
 extension DateStrategy {
-  /// What is stored for a date.
+  /// The stored form of a date.
   func encode(_ date: Date) throws(DatabaseError) -> FieldInput {
     switch self {
     case .timestamp: try date.encodeField()
@@ -84,7 +84,7 @@ extension DateStrategy {
     }
   }
 
-  /// The date a value stands for; nil when it stands for none.
+  /// The date of a stored value; nil when it is not a date.
   func decode(_ value: Value) -> Date? {
     switch self {
     case .timestamp: Date(fieldValue: value)

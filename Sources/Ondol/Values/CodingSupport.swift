@@ -1,10 +1,10 @@
-// What the document encoder and decoder share: which Swift types a field stores natively, how the
-// path to a value is kept, and how it is shown in a message.
+// Shared by the document encoder and decoder: which Swift types a field stores natively, how the
+// path to a value is kept, and how a message shows it.
 
 internal import OndolFoundation
 
-/// The keys from the document's root to a value, kept as a list that grows at its end, so that
-/// going down one level costs one object and nothing is copied until a message needs the path.
+/// The keys from the document's root to a value, kept as a list that grows at its end. So
+/// descending one level costs one object, and nothing is copied until a message needs the path.
 final class CodingPath: Sendable {
   private let parent: CodingPath?
   private let key: (any CodingKey)?
@@ -31,7 +31,7 @@ final class CodingPath: Sendable {
   }
 }
 
-/// A key made by the coder itself: an array's index, or "super".
+/// A key that the coder itself makes: an array's index, or "super".
 struct PlainKey: CodingKey {
   let stringValue: String
   let intValue: Int?
@@ -50,7 +50,7 @@ struct PlainKey: CodingKey {
   init?(intValue: Int) { self.init(intValue) }
 }
 
-/// A path as a message shows it: `address.lines[2]`.
+/// A path in messages: `address.lines[2]`.
 func dotted(_ keys: [any CodingKey]) -> String {
   var text = ""
   for key in keys {
@@ -63,7 +63,7 @@ func dotted(_ keys: [any CodingKey]) -> String {
   return text
 }
 
-/// What a field stores for `value` without asking its `encode(to:)`; nil for all other types.
+/// The stored form of `value` without calling its `encode(to:)`; nil for all other types.
 func directInput<Content: Encodable>(
   of value: Content, _ strategies: DocumentEncoder
 ) throws(DatabaseError) -> FieldInput? {
@@ -75,12 +75,12 @@ func directInput<Content: Encodable>(
   }
 }
 
-/// A type that is not simply encoded by its own `encode(to:)`.
+/// A type that is not encoded only by its own `encode(to:)`.
 protocol SpeciallyEncoded {}
 
-/// A type that stands in a field as itself, whatever its own coding says.
+/// A type that a field stores natively, whatever its own coding does.
 protocol DirectlyCoded: FieldContent, SpeciallyEncoded {
-  /// Nil when the value is of another type or does not fit.
+  /// Returns nil when the value has another type or does not fit.
   static func decodeField(_ value: Value, in context: DecodingContext) -> Self?
 }
 

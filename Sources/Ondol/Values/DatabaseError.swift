@@ -1,11 +1,11 @@
-// The one error every call throws. The code says what a program can do about it, the message says
-// to a person which document or file it was and what to change. The lower floor's errors become
-// these in one initialiser, at the end.
+// The one error that every call throws. The code tells a program what it can do, and the message
+// tells a person which document or file it concerns and what to change. One initialiser, at the
+// end, converts the engine's errors.
 
 package import OndolEngine
 public import OndolFoundation
 
-/// An error below another. Errors do not compare, so all of them are taken for equal.
+/// An underlying error. Errors cannot be compared, so all of them count as equal.
 struct Cause: Sendable, Hashable {
   let error: any Error
 
@@ -14,7 +14,7 @@ struct Cause: Sendable, Hashable {
   func hash(into hasher: inout Hasher) {}
 }
 
-/// What a call throws when it cannot do as it was asked.
+/// What a call throws when it cannot do what was asked.
 ///
 /// ```swift
 /// do {
@@ -25,63 +25,63 @@ struct Cause: Sendable, Hashable {
 /// }
 /// ```
 public struct DatabaseError: Error, Sendable, Hashable {
-  /// What kind of failure it is: Firestore's codes, with its numbers.
+  /// The kind of failure: Firestore's codes, with its numbers.
   public enum Code: Int, Sendable, Hashable, CaseIterable {
-    /// Never thrown; here so that the numbers agree with Firestore's.
+    /// Never thrown; it exists so that the numbers agree with Firestore's.
     case ok = 0
-    /// The task was cancelled before the write was in order, and the write has not happened; on a
-    /// server, `DatabaseError/pendingWrite` tells of one that was on its way by then.
+    /// The task was cancelled before the write had its place in the order of commits, and the write
+    /// has not happened. On a server, `DatabaseError/pendingWrite` identifies a write that was
+    /// already on its way.
     case cancelled = 1
     /// A failure of unknown kind.
     case unknown = 2
-    /// The argument is wrong whatever is stored. Repeating the call is pointless.
+    /// The argument is wrong whatever is stored. Do not repeat the call.
     case invalidArgument = 3
     /// A server has not answered within `Database/Options/serverTimeout`. A write has not happened,
-    /// unless `DatabaseError/pendingWrite` says that this is not known.
+    /// unless `DatabaseError/pendingWrite` says that the outcome is unknown.
     case deadlineExceeded = 4
-    /// What the call needs is not there.
+    /// Something that the call needs does not exist.
     case notFound = 5
-    /// What the call was to create is there already.
+    /// What the call would create exists already.
     case alreadyExists = 6
-    /// The system does not let this process at the files, a server does not let its user at the
-    /// tables, or the key of the database or of a
-    /// collection is not here; or, of OndolAccounts, the document is somebody else's.
+    /// The system denies this process access to the files, a server denies its user access to the
+    /// tables, or the key of the database or of a collection is missing. With OndolAccounts, the
+    /// document belongs to another user.
     case permissionDenied = 7
     /// A limit is reached, too many files are open, or the disk is full. Nothing has happened, and
-    /// the call can be repeated once there is room: reads go on meanwhile, and so do deletes, drops
-    /// and compaction, for which a little space is kept back.
+    /// the call can be repeated once there is room. Reads continue meanwhile, and so do deletes,
+    /// drops and compaction, for which a little space is reserved.
     case resourceExhausted = 8
-    /// The database or the document is not in the state the call needs.
+    /// The database or the document is not in the state that the call needs.
     case failedPrecondition = 9
     /// Another write came first. Read again and repeat.
     case aborted = 10
-    /// Past the end of what is there.
+    /// Beyond the end of the existing data.
     case outOfRange = 11
-    /// This version cannot do it.
+    /// This version does not support it.
     case unimplemented = 12
-    /// An invariant of the database itself is broken, or the system refused a call; when it was a
-    /// read, the message names the file and the byte, and the next attempt reads anew.
+    /// An invariant of the database itself is broken, or a system call failed. After a failed read,
+    /// the message names the file and the byte, and the next attempt reads again.
     case `internal` = 13
     /// Not possible now; it may be after opening the database again.
     case unavailable = 14
     /// Stored bytes are damaged or missing.
     case dataLoss = 15
-    /// Nobody is signed in any more. Thrown by OndolAccounts only.
+    /// No user is signed in any more. Thrown by OndolAccounts only.
     case unauthenticated = 16
   }
 
   /// The two versions of a document when a write's precondition failed.
   public struct Conflict: Sendable, Hashable {
-    /// The fields as they are stored, or nil when there is no document.
+    /// The stored fields; nil when there is no document.
     public var stored: [String: Value]?
-    /// The fields as the write would have left them, or nil when it would have deleted the
-    /// document.
+    /// The fields as the write would have left them; nil when it would have deleted the document.
     public var attempted: [String: Value]?
 
     /// Pairs the two versions.
     ///
     /// - Parameters:
-    ///   - stored: the fields as they are stored; nil when there is no document.
+    ///   - stored: the stored fields; nil when there is no document.
     ///   - attempted: the fields as the write would have left them; nil for a delete.
     public init(stored: [String: Value]?, attempted: [String: Value]?) {
       self.stored = stored
@@ -89,40 +89,40 @@ public struct DatabaseError: Error, Sendable, Hashable {
     }
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public var code: Code
-  /// What was wrong and what helps, for a person.
+  /// What is wrong and what helps, for a person.
   public var message: String
-  /// What helps where that is a call of this library, such as "setData or create makes one"; nil
-  /// where the message says all. A program that shows errors to people who cannot call it leaves it
-  /// out.
+  /// What helps if that is a call of this library, such as "setData or create makes one"; nil when
+  /// the message says everything. A program that shows errors to people who cannot make calls omits
+  /// it.
   public var suggestion: String?
-  /// The path of the document, collection or file it is about.
+  /// The path of the document, collection or file that it concerns.
   public var path: String?
   /// The field inside the document, as a field path.
   public var field: String?
   /// The stored and the attempted document, when a precondition on a version failed.
   public var conflict: Conflict?
-  /// What was thrown below, where that tells more: the `DecodingError` of a document that does not
-  /// fit its type, or what the type's own decoding threw. Two errors that differ in nothing else
-  /// are equal.
+  /// The underlying error, if it adds information: the `DecodingError` of a document that does not
+  /// fit its type, or the error that the type's own decoding threw. Two errors that differ only in
+  /// this are equal.
   public var underlyingError: (any Error)? { cause?.error }
   var cause: Cause?
-  /// The write that this call was to make, when it was on its way to a server and whether it is
-  /// made is not known yet: see `Database/outcome(of:)`. Nil where it is not made.
+  /// The write of this call, if it was on its way to a server and its outcome is unknown: see
+  /// `Database/outcome(of:)`. Nil when the write has not happened.
   public internal(set) var pendingWrite: PendingWrite?
-  /// Whether this only says that a block must be read from disk; see `Rows`.
+  /// Whether this only means that a block must be read from disk; see `Rows`.
   private(set) var isCold = false
-  /// Whether this says that a document could not be upgraded to today's schema.
+  /// Whether this means that a document could not be upgraded to the current schema.
   var isUnreadable = false
 
-  /// An error with its place.
+  /// An error with its location.
   ///
   /// - Parameters:
-  ///   - code: what kind of failure it is.
-  ///   - message: what was wrong and what helps, for a person.
-  ///   - suggestion: what helps where that is a call of this library.
-  ///   - path: the document, collection or file it is about.
+  ///   - code: the kind of failure.
+  ///   - message: what is wrong and what helps, for a person.
+  ///   - suggestion: what helps if that is a call of this library.
+  ///   - path: the document, collection or file that it concerns.
   ///   - field: the field inside the document, as a field path.
   ///   - conflict: the two documents, when a precondition on a version failed.
   public init(
@@ -139,7 +139,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
 }
 
 extension DatabaseError {
-  /// What a read throws that needs a block from disk and must not block. Never reaches an app.
+  /// The error of a read that needs a block from disk and must not block. It never reaches an app.
   static var cold: DatabaseError {
     var error = DatabaseError(.unavailable, "a block must be read from disk")
     error.isCold = true
@@ -148,13 +148,13 @@ extension DatabaseError {
 }
 
 extension DatabaseError: CustomStringConvertible, LocalizedError {
-  /// The code, the message, what helps and the place, in one line.
+  /// The code, the message, the suggestion and the location, in one line.
   public var description: String { "\(code): \(sentence(suggestion))" }
 
-  /// The message and the place: what `localizedDescription` says.
+  /// The message and the location: the text of `localizedDescription`.
   public var errorDescription: String? { sentence(nil) }
 
-  /// What helps, where that is a call of this library.
+  /// What helps, if that is a call of this library.
   public var recoverySuggestion: String? { suggestion }
 
   private func sentence(_ suggestion: String?) -> String {
@@ -166,14 +166,14 @@ extension DatabaseError: CustomStringConvertible, LocalizedError {
 }
 
 extension DatabaseError {
-  /// The same error, about the document or collection at `path` when it names none yet.
+  /// The same error, concerning the document or collection at `path` if it names none yet.
   func at(path newPath: @autoclosure () -> String) -> DatabaseError {
     var error = self
     error.path = path ?? newPath()
     return error
   }
 
-  /// The same error, one map further out: `name` is put in front of the field.
+  /// The same error, one map further out: `name` is added before the field.
   func within(field name: String) -> DatabaseError {
     var error = self
     let outer = FieldPath.quoted(name)
@@ -193,7 +193,7 @@ extension DatabaseError {
 }
 
 extension DatabaseError {
-  /// What the engine threw, as the product says it.
+  /// Converts an error of the engine.
   package init(_ error: EngineError) {
     switch error {
     case .io(_, let file, _, let errno):
@@ -266,8 +266,8 @@ extension DatabaseError {
     }
   }
 
-  /// Who has a database open, as the line in its LOCK says: "process 7, since 1764000000000000"
-  /// with the moment in microseconds since 1970.
+  /// The process that has a database open, as the line in its LOCK says: "process 7, since
+  /// 1764000000000000" with the time in microseconds since 1970.
   private enum LockHolder {
     static func words(_ line: String) -> String {
       guard !line.isEmpty else { return "" }
@@ -291,7 +291,7 @@ extension DatabaseError {
   }
 }
 
-/// Throws `.cancelled` when the task was, and says with `consequence` what that means.
+/// Throws `.cancelled` when the task was cancelled; `consequence` explains what that means.
 func refuseWhenCancelled(_ consequence: String? = nil) throws(DatabaseError) {
   guard Task.isCancelled else { return }
   throw DatabaseError(
@@ -299,8 +299,7 @@ func refuseWhenCancelled(_ consequence: String? = nil) throws(DatabaseError) {
 }
 
 extension Result where Failure == DatabaseError {
-  /// The same with a change, or what is wrong with the change, at `path`. An earlier problem stays
-  /// the problem.
+  /// The same with a change at `path`, or with the change's error. An earlier error stays.
   func changed(
     _ change: (inout Success) throws(DatabaseError) -> Void, path: (Success) -> String
   ) -> Self {

@@ -1,11 +1,11 @@
-// Decimals beside doubles, and their sums, both without rounding on the way. A double's value is a
-// whole number times a power of two, which in decimal digits may be a thousand of them: so a
-// decimal is brought to the doubles around it instead, in whole numbers of any length.
+// Comparisons of decimals with doubles, and sums of decimals, both without intermediate rounding. A
+// double's value is an integer times a power of two, which may have a thousand decimal digits. So a
+// decimal is compared with the doubles around it instead, in integers of any length.
 
 // MARK: - Doubles
 
 extension DecimalValue {
-  /// The greatest double that is not above the number without its sign, and whether it is the
+  /// The greatest double that is not above the number without its sign, and whether it equals the
   /// number.
   var magnitudeBelow: (double: Double, isExact: Bool) {
     if let (nearest, order) = quickNearest {
@@ -27,7 +27,7 @@ extension DecimalValue {
       magnitude = nearest
     } else {
       let bits = leadingBits
-      // The last bit stands for all that is lost; 64 bits are rounded once.
+      // The last bit represents everything that is lost; 64 bits are rounded once.
       magnitude = Double(
         sign: .plus, exponent: bits.exponent, significand: Double(bits.top | (bits.isExact ? 0 : 1))
       )
@@ -35,8 +35,8 @@ extension DecimalValue {
     return isNegative ? -magnitude : magnitude
   }
 
-  /// The nearest double where whole numbers and a power of ten are doubles themselves, and how it
-  /// stands to the number.
+  /// The nearest double, if the coefficient and the power of ten are doubles themselves, and its
+  /// order relative to the number.
   private var quickNearest: (double: Double, order: Double)? {
     let coefficient = coefficient
     guard exponent <= 0, exponent >= -22, coefficient < 1 << 53 else { return nil }
@@ -45,8 +45,8 @@ extension DecimalValue {
     return (nearest, (-whole).addingProduct(nearest, power))
   }
 
-  /// The number's first 64 bits, what the last of them counts as a power of two, and whether there
-  /// are no others.
+  /// The number's first 64 bits, the power of two of the last of them, and whether there are no
+  /// others.
   private var leadingBits: (top: UInt64, exponent: Int, isExact: Bool) {
     var number = LongNumber(coefficient)
     var (shift, isExact) = (0, true)
@@ -54,7 +54,7 @@ extension DecimalValue {
       for _ in 0..<(exponent / 18) { number.multiply(by: 1_000_000_000_000_000_000) }
       number.multiply(by: UInt64(Self.power(exponent % 18)))
     } else {
-      // Ten has less than 3.33 bits, so at least 64 are left of the quotient.
+      // Ten has less than 3.33 bits, so at least 64 bits are left of the quotient.
       shift = 66 - exponent * 333 / 100
       number.shift(by: shift)
       for _ in 0..<(-exponent / 18) {
@@ -66,14 +66,14 @@ extension DecimalValue {
     return (top, place - shift, isExact && !hasMore)
   }
 
-  /// The number that a double is; nil when it has more digits than a decimal.
+  /// The number of a double; nil when it has more digits than a decimal.
   init?(exactly double: Double) {
     guard double.isFinite else { return nil }
     guard double != 0 else {
       self = .zero
       return
     }
-    // Each place after the point in binary is one in decimal.
+    // Each binary place after the point is one decimal place.
     var significand = double.significandBitPattern
     if double.exponentBitPattern > 0 { significand |= 1 << 52 }
     let zeros = significand.trailingZeroBitCount
@@ -89,7 +89,7 @@ extension DecimalValue {
   }
 }
 
-/// A whole number of any length.
+/// An integer of any length.
 private struct LongNumber {
   /// The lowest first.
   private var limbs: [UInt64]
@@ -108,7 +108,7 @@ private struct LongNumber {
     if carry > 0 { limbs.append(carry) }
   }
 
-  /// Divides, and gives the rest.
+  /// Divides, and returns the remainder.
   mutating func divide(by divisor: UInt64) -> UInt64 {
     var rest: UInt64 = 0
     for index in limbs.indices.reversed() {
@@ -130,8 +130,8 @@ private struct LongNumber {
     limbs = Array(repeating: 0, count: words) + limbs + [carry]
   }
 
-  /// The first 64 bits from the highest that is set, the place of the last of them, and whether one
-  /// after them is set. The number is not zero.
+  /// The first 64 bits from the highest that is set, the place of the last of them, and whether any
+  /// bit after them is set. The number is not zero.
   var leadingBits: (top: UInt64, place: Int, hasMore: Bool) {
     guard let last = limbs.lastIndex(where: { $0 != 0 }) else { return (0, 0, false) }
     let shift = UInt64(limbs[last].leadingZeroBitCount)
@@ -147,14 +147,14 @@ private struct LongNumber {
 
 // MARK: - Sums
 
-/// The exact sum of decimals and whole numbers, whatever the order they come in: one long number in
-/// places of nine digits that have room for carries.
+/// The exact sum of decimals and integers, independent of their order: one long number in places of
+/// nine digits that have room for carries.
 struct DecimalSum: LongSum {
   /// Place `i` counts 10^(9 i - 135), from -2^63 on.
   var places: [Int64] = []
   var unsettled = 0
 
-  /// 256 digits of decimals, and 72 for how many there are and for whole numbers beside them.
+  /// 256 digits of decimals, and 72 for their count and for integers beside them.
   private static let placeCount = 37
   private static let lowest = -135
   private static let base: Int64 = 1_000_000_000
@@ -162,17 +162,17 @@ struct DecimalSum: LongSum {
 
   mutating func add(_ number: DecimalValue) { add(number, isTaken: false) }
 
-  /// Takes out a number that was added.
+  /// Subtracts a number that was added before.
   mutating func remove(_ number: DecimalValue) { add(number, isTaken: true) }
 
-  /// Adds all that was added to the other one.
+  /// Adds everything that was added to the other sum.
   mutating func add(_ other: DecimalSum) { add(placesOf: other) }
 
   private mutating func add(_ number: DecimalValue, isTaken: Bool) {
     add(number.coefficient, exponent: number.exponent, isNegative: number.isNegative != isTaken)
   }
 
-  /// Adds a whole number.
+  /// Adds an integer.
   mutating func add(_ whole: Int128) {
     var rest = whole.magnitude
     var exponent = 0
@@ -200,7 +200,7 @@ struct DecimalSum: LongSum {
     if unsettled == Self.mostUnsettled { settle() }
   }
 
-  /// Carries, so that all places but the last are at least 0 and below the base.
+  /// Carries, so that all places except the last are at least 0 and below the base.
   mutating func settle() {
     var carry: Int64 = 0
     for index in places.indices.dropLast() {
@@ -243,12 +243,12 @@ struct DecimalSum: LongSum {
     return DecimalValue(coefficient, exponent: exponent, isNegative: isNegative)
   }
 
-  /// The sum as a double, which is the nearest where it is a decimal.
+  /// The sum as a double; the nearest one if the sum is a decimal.
   var double: Double {
     if let value { return value.double }
     let (places, isNegative) = magnitude
-    // Of the highest places, which have more digits than a double; the others do not change it by
-    // more than its last bit.
+    // Computed from the highest places, which have more digits than a double. The others change it
+    // by at most its last bit.
     guard let last = places.lastIndex(where: { $0 != 0 }) else { return 0 }
     let lowest = max(last - 3, 0)
     var coefficient: UInt128 = 0

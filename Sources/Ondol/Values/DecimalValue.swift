@@ -1,27 +1,27 @@
-// A number in decimal digits, exact: what money and measured values are. Foundation's `Decimal`
-// holds the same numbers in several forms each; here every number has one, so that equal ones have
-// equal bytes: without zeros at the end of its digits, and zero without a sign or an exponent.
+// A number in decimal digits, exact: for money and measured values. Foundation's `Decimal` has
+// several forms for each number. Here every number has one form, so that equal numbers have equal
+// bytes: no zeros at the end of its digits, and zero without a sign or an exponent.
 
 internal import OndolEngine
 
 /// A number of up to 38 decimal digits, exact.
 ///
-/// A `Decimal` may be used in its place in all writes and reads. It compares by value with integers
-/// and doubles: 1, 1.0 and a decimal of 1 are equal, and 0.1 as a double, which is a little more
-/// than a tenth, is greater than 0.1 as a decimal.
+/// A `Decimal` may be used instead in all writes and reads. It compares by value with integers and
+/// doubles: 1, 1.0 and a decimal of 1 are equal. 0.1 as a double, which is slightly more than a
+/// tenth, is greater than 0.1 as a decimal.
 ///
-/// The last digit counts 10^-128 at least, and the number is less than 10^128.
+/// The last digit counts at least 10^-128, and the number is less than 10^128.
 public struct DecimalValue: Sendable, Hashable {
-  /// The most digits there are between the first and the last that is not 0.
+  /// The most digits between the first and the last that is not 0.
   public static let maximumDigits = 38
 
   static let leastExponent = -128
-  /// What the exponent and the count of digits come to at most.
+  /// The most that the exponent and the count of digits add up to.
   static let greatestMagnitude = 128
 
   /// Whether the number is less than zero.
   public let isNegative: Bool
-  /// How many zeros follow the digits; negative when the last digits are after the point.
+  /// The number of zeros after the digits; negative when the last digits are after the point.
   public let exponent: Int
   private let high: UInt64
   private let low: UInt64
@@ -29,7 +29,7 @@ public struct DecimalValue: Sendable, Hashable {
   /// Zero.
   public static let zero = DecimalValue(unchecked: 0, exponent: 0, isNegative: false)
 
-  /// The digits as a whole number, below 10^38.
+  /// The digits as an integer, below 10^38.
   var coefficient: UInt128 { UInt128(high) << 64 | UInt128(low) }
 
   var isZero: Bool { high == 0 && low == 0 }
@@ -58,7 +58,7 @@ public struct DecimalValue: Sendable, Hashable {
     self.init(canonical: coefficient, exponent: exponent, isNegative: isNegative)
   }
 
-  /// The number of these parts; nil when they are not the one form that a number has.
+  /// The number with these parts; nil when they are not a number's one form.
   init?(canonical coefficient: UInt128, exponent: Int, isNegative: Bool) {
     self.init(unchecked: coefficient, exponent: exponent, isNegative: isNegative)
     if coefficient == 0 {
@@ -70,19 +70,19 @@ public struct DecimalValue: Sendable, Hashable {
     else { return nil }
   }
 
-  /// A whole number.
+  /// An integer.
   public init(_ integer: Int64) {
-    // Nineteen digits are always few enough.
+    // Nineteen digits always fit.
     self =
       DecimalValue(UInt128(integer.magnitude), exponent: 0, isNegative: integer < 0) ?? .zero
   }
 
-  /// A whole number.
+  /// An integer.
   public init(_ integer: UInt64) {
     self = DecimalValue(UInt128(integer), exponent: 0, isNegative: false) ?? .zero
   }
 
-  /// The digits from the first to the last that is not 0; 0 of zero.
+  /// The number of digits from the first to the last that is not 0; 0 for zero.
   var digitCount: Int {
     var (low, high) = (0, Self.maximumDigits)
     let coefficient = coefficient
@@ -102,7 +102,7 @@ public struct DecimalValue: Sendable, Hashable {
     return powers
   }()
 
-  /// The whole number it is; nil when it is none or does not fit.
+  /// The integer that it equals; nil when there is none or it does not fit.
   func whole<Integer: FixedWidthInteger>(_: Integer.Type = Integer.self) -> Integer? {
     guard exponent >= 0, exponent <= Self.maximumDigits else { return nil }
     let (magnitude, isOver) = coefficient.multipliedReportingOverflow(by: Self.power(exponent))
@@ -113,7 +113,7 @@ public struct DecimalValue: Sendable, Hashable {
 }
 
 extension DecimalValue {
-  /// The whole part of the number without its sign, which must be below 2^63.
+  /// The integer part of the number without its sign, which must be below 2^63.
   var magnitudeFloor: UInt64 {
     if exponent >= 0 {
       return UInt64(truncatingIfNeeded: coefficient * Self.power(min(exponent, 18)))
@@ -144,7 +144,8 @@ extension ValueOrder {
     if left.isZero || right.isZero { return (left.isZero ? 0 : 1) - (right.isZero ? 0 : 1) }
     let places = sign(left.exponent + left.digitCount, right.exponent + right.digitCount)
     guard places == 0 else { return places }
-    // Both begin in one place, so the one with fewer digits has room for what the other has more.
+    // Both begin at the same place, so the one with fewer digits has room for the other's further
+    // digits.
     let shift = left.exponent - right.exponent
     return shift >= 0
       ? sign(left.coefficient * DecimalValue.power(shift), right.coefficient)
@@ -172,7 +173,7 @@ extension ValueOrder {
 // MARK: - Text
 
 extension DecimalValue: CustomStringConvertible, LosslessStringConvertible {
-  /// The number in digits, with an exponent where there would be many zeros.
+  /// The number in digits, with an exponent when there would be many zeros.
   public var description: String {
     let digits = String(coefficient)
     let mark = isNegative ? "-" : ""
@@ -191,18 +192,18 @@ extension DecimalValue: CustomStringConvertible, LosslessStringConvertible {
     return mark + digits.prefix(1) + fraction + "e\(places - 1)"
   }
 
-  /// The number that a text writes: digits with a point and an exponent, as in JSON. Nil for
-  /// anything else, more than 38 digits, and what is too large or too fine.
+  /// Parses a number: digits with a point and an exponent, as in JSON. Returns nil for anything
+  /// else, for more than 38 digits, and for a number that is too large or too fine.
   public init?(_ text: String) {
     let found = text.withUTF8Bytes { Self.read($0.octets) }
     guard case .number(let number) = found else { return nil }
     self = number
   }
 
-  /// What digits were found to be.
+  /// The result of parsing digits.
   package enum Reading {
     case number(DecimalValue)
-    /// More digits than a decimal has.
+    /// More digits than a decimal can have.
     case tooLong(Int)
     /// Too large or too fine.
     case outOfRange
@@ -231,7 +232,7 @@ extension DecimalValue: CustomStringConvertible, LosslessStringConvertible {
       place += 1
       if hasPoint { exponent -= 1 }
       if octet == 0x30 {
-        // Zeros count once another digit follows them.
+        // Zeros count only when another digit follows them.
         if digits > 0 { zeros += 1 } else { continue }
       } else {
         digits += zeros + 1

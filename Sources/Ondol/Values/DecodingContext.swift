@@ -1,6 +1,6 @@
-// What is the same for all parts of a document that is decoded.
+// What all parts of a decoded document share.
 
-/// What decoding knows beside the value. A class, because every container holds it.
+/// What decoding knows apart from the value. A class, because every container references it.
 final class DecodingContext {
   /// The document that is decoded.
   let document: DocumentReference?

@@ -1,17 +1,17 @@
 // Dictionaries in Codable types. Their keys are data and not names of properties, so no strategy
-// changes them. Swift's own coding makes a keyed container of those whose keys say how (texts,
-// `Int`s); of all others, such as `[UUID: …]`, it makes a list of key, value, key, value, in which
-// no field can be found and no array may stand. Here they become maps wherever their keys are texts
-// or whole numbers once encoded.
+// changes them. Swift's own coding makes a keyed container of dictionaries whose keys are texts or
+// `Int`s. Of all others, such as `[UUID: …]`, it makes a list of key, value, key, value, in which
+// no field can be found and which may not contain arrays. Here they become maps whenever their keys
+// encode as texts or integers.
 
 /// A dictionary that can be encoded.
 protocol EncodableDictionary {
   /// Whether Swift's own coding makes a keyed container of it.
   static var isKeyed: Bool { get }
 
-  /// Its fields; nil when Swift's own coding is right, or all there is.
+  /// Its fields; nil when Swift's own coding is right, or the only way.
   ///
-  /// - Parameter path: where the dictionary stands.
+  /// - Parameter path: the location of the dictionary.
   func fields(
     _ strategies: DocumentEncoder, at path: CodingPath
   ) throws -> [(name: String, content: EncodedNode.Content)]?
@@ -29,7 +29,7 @@ extension Dictionary: EncodableDictionary where Key: Encodable, Value: Encodable
     var values: [String: Value] = [:]
     for (key, value) in self {
       guard let name = try Self.name(of: key, strategies, path) else { return nil }
-      // As long as it is not nil, keys have fallen together.
+      // If it is not nil, two keys have become the same.
       if try values.put(value, at: name) != nil {
         throw DatabaseError(
           .invalidArgument, "two keys are the text \"\(name)\" once they are encoded",
@@ -41,8 +41,7 @@ extension Dictionary: EncodableDictionary where Key: Encodable, Value: Encodable
     }
   }
 
-  /// What the key is called as a field; nil when it encodes as something else than a text or a
-  /// whole number.
+  /// The field name of the key; nil when it encodes as something other than a text or an integer.
   private static func name(
     of key: Key, _ strategies: DocumentEncoder, _ path: CodingPath
   ) throws -> String? {

@@ -1,23 +1,24 @@
-// From the fields of a document to a Codable value. Every error says where (the path), what was
-// wanted and what is stored, because "the data couldn't be read" has cost users of document stores
-// more hours than any other message. Nothing is converted silently except where the meaning is
-// equal: 1.0 reads as Int 1, an integer as Double.
+// Decodes the fields of a document into a Codable value. Every error gives the path, the expected
+// type and the stored value, because "the data couldn't be read" has cost users of document stores
+// more hours than any other message. Values are converted silently only when the meaning is equal:
+// 1.0 reads as Int 1, an integer as Double.
 
 internal import OndolFoundation
 
 /// Turns the fields of a document into a `Decodable` value.
 ///
-/// Use the strategies the document was encoded with. A number fits every type that its value fits:
-/// 3.0 an `Int`, 3 a `Double`. Every error says where, what was wanted and what is stored.
+/// Use the strategies with which the document was encoded. A number fits every type that its value
+/// fits: 3.0 an `Int`, 3 a `Double`. Every error gives the path, the expected type and the stored
+/// value.
 public struct DocumentDecoder: Sendable {
   /// How the names of fields become the names of properties.
   public var keyStrategy: KeyStrategy
   /// How dates are stored.
   public var dateStrategy: DateStrategy
-  /// Fields to assume where a document lacks them: for properties that were added after the
-  /// document was written. `DocumentEncoder.encode(_:)` makes them from an example.
+  /// Fields to assume when a document lacks them: for properties that were added after the document
+  /// was written. `DocumentEncoder.encode(_:)` makes them from an example.
   public var defaults: [String: Value]
-  /// What types find in the `userInfo` of their decoder.
+  /// The `userInfo` of the decoder that types receive.
   public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
   /// Makes a decoder.
@@ -25,7 +26,7 @@ public struct DocumentDecoder: Sendable {
   /// - Parameters:
   ///   - keyStrategy: how the names of fields become the names of properties.
   ///   - dateStrategy: how dates are stored.
-  ///   - defaults: fields to assume where a document lacks them.
+  ///   - defaults: fields to assume when a document lacks them.
   public init(
     keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp,
     defaults: [String: Value] = [:]
@@ -39,10 +40,10 @@ public struct DocumentDecoder: Sendable {
   /// nil.
   ///
   /// - Parameters:
-  ///   - type: what the fields are to fit.
-  ///   - fields: what `DocumentSnapshot.data()` gives, for one.
-  /// - Throws: `DecodingError` with the path of the field and what stands there; whatever
-  ///   `Content`'s own `init(from:)` throws.
+  ///   - type: the type to decode.
+  ///   - fields: for example those of `DocumentSnapshot.data()`.
+  /// - Throws: `DecodingError` with the path of the field and its value; whatever `Content`'s own
+  ///   `init(from:)` throws.
   /// - Complexity: O(size of the fields `Content` asks for).
   public func decode<Content: Decodable>(
     _ type: Content.Type = Content.self, from fields: [String: Value]
@@ -50,7 +51,7 @@ public struct DocumentDecoder: Sendable {
     try decode(type, from: .value(.map(fields)), of: nil)
   }
 
-  /// - Parameter hints: of the documents decoded before, where this is one of many.
+  /// - Parameter hints: from the documents decoded before, when this is one of many.
   func decode<Content: Decodable>(
     _ type: Content.Type, from source: FieldSource, of document: DocumentReference?,
     _ hints: DecodingHints? = nil
@@ -67,28 +68,28 @@ public struct DocumentDecoder: Sendable {
   }
 }
 
-/// What one document of a result tells of the next. A type asks for the same fields in the same
-/// order each time, so the field it asks for as the n-th of a document is most often the one it
-/// asked for as the n-th of the document before: to see that takes a tenth of finding it.
+/// What decoding one document of a result shows for the next. A type asks for the same fields in
+/// the same order each time, so the nth field it asks for is usually the nth of the previous
+/// document. Checking that takes a tenth of the time of finding the field.
 final class DecodingHints {
-  /// The fields and types kept; a document with more has its others found anew.
+  /// The most fields and types that are remembered; further ones are looked up each time.
   private static let limit = 64
 
-  /// The numbers of the fields asked for, in order.
+  /// The numbers of the requested fields, in order.
   private var symbols: [UInt32] = []
   private var next = 0
-  /// What types are, as they were met.
+  /// The types met so far, and how they are decoded.
   private var kinds: [(type: ObjectIdentifier, kind: DecodedKind)] = []
   private var nextKind = 0
 
-  /// To be called in front of each document.
+  /// Call this before each document.
   fileprivate func begin() {
     next = 0
     nextKind = 0
   }
 
-  /// The number of the name that is asked for next; nil when the row's table lacks it. Takes the
-  /// row, because a table that is handed over is counted as held in each of its parts.
+  /// The number of the next requested name; nil when the row's table lacks it. Takes the row,
+  /// because passing a table would retain each of its parts.
   fileprivate func symbol(_ name: String, in row: StoredRow) -> UInt32? {
     let place = next
     next += 1
@@ -96,7 +97,7 @@ final class DecodingHints {
       return symbols[place]
     }
     guard let symbol = row.symbols.symbol(name) else {
-      // The places behind stay those of the fields behind.
+      // So that later places stay those of later fields.
       if place == symbols.count, place < Self.limit { symbols.append(.max) }
       return nil
     }
@@ -108,7 +109,7 @@ final class DecodingHints {
     return symbol
   }
 
-  /// What the type that is asked for next is.
+  /// How the next requested type is decoded.
   fileprivate func kind(_ type: any Any.Type) -> DecodedKind {
     let place = nextKind
     nextKind += 1
@@ -127,13 +128,14 @@ final class DecodingHints {
 /// How values of a type are decoded.
 private enum DecodedKind {
   case date, url, texts
-  /// As fields store it.
+  /// In the form in which fields store it.
   case direct(any DirectlyCoded.Type)
   case dictionary(any DecodableDictionary.Type)
   /// By its own coding.
   case nested
 
-  /// To ask whether a type conforms to a protocol costs more than all else here, so it comes last.
+  /// Checking whether a type conforms to a protocol costs more than everything else here, so it
+  /// comes last.
   init(_ type: any Any.Type) {
     if type == Date.self {
       self = .date
@@ -155,7 +157,7 @@ private enum DecodedKind {
 ///
 /// Nothing in here has the type `Content?`, which would have to be looked up at run time.
 ///
-/// - Parameter decoder: where the value is; only put together where it is needed.
+/// - Parameter decoder: the location of the value; made only when it is needed.
 private func decoded<Content: Decodable>(
   _ type: Content.Type, _ source: FieldSource, _ context: DecodingContext,
   _ decoder: () -> FieldDecoder
@@ -172,10 +174,10 @@ private func decoded<Content: Decodable>(
     if let value, let content = value as? Content { return content }
   case .texts:
     if let texts = source.texts, let content = texts as? Content { return content }
-    // What is no list of texts is explained by the array's own decoding.
+    // If this is not a list of texts, the array's own decoding explains why.
     return try Content(from: decoder())
   case .dictionary(let dictionary):
-    // A dictionary's keys are data, and so are those of what is in it below.
+    // A dictionary's keys are data, and so are the keys inside it.
     var plain = decoder()
     plain.context = context.withPlainKeys
     if let content = try dictionary.decoded(by: plain) as? Content { return content }
@@ -232,8 +234,8 @@ struct FieldDecoder: Decoder {
   }
 }
 
-/// The fields of a map that is decoded: what a container does that does not depend on the type of
-/// its keys. What does is looked up and copied at run time, so it is as little as possible.
+/// The fields of a decoded map: the part of a container that does not depend on the type of its
+/// keys. The dependent part is looked up and copied at run time, so it is as small as possible.
 private final class MapValues {
   private let map: MapSource
   let path: CodingPath
@@ -247,7 +249,7 @@ private final class MapValues {
 
   var names: [String] { map.names }
 
-  /// The fields with such names.
+  /// The fields whose names are wanted.
   func fields(where isWanted: (String) -> Bool) -> [String: Value] {
     var fields: [String: Value] = [:]
     for name in map.names where isWanted(name) {
@@ -272,7 +274,7 @@ private final class MapValues {
     return source
   }
 
-  /// What is wrong with the key's field, which cannot be decoded.
+  /// The error for the key's field, which cannot be decoded.
   func problem(_ wanted: any Any.Type, _ key: any CodingKey) -> DecodingError {
     if let source = find(key.stringValue) { return decoder(key, source).mismatch(wanted) }
     let place = dotted(path.keys + [key])
@@ -290,7 +292,7 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   var codingPath: [any CodingKey] { values.path.keys }
 
-  /// The keys whose fields are there. An enum is decoded by the only one.
+  /// The keys whose fields exist. An enum is decoded by the only one.
   var allKeys: [Key] { values.names.compactMap { propertyKey(of: $0) } }
 
   func contains(_ key: Key) -> Bool { values.find(key.stringValue) != nil }
@@ -332,7 +334,7 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
     values.decoder(key, values.find(key.stringValue) ?? .value(.null))
   }
 
-  /// The key that a field is for; nil when the type has none.
+  /// The key of a field; nil when the type has none.
   private func propertyKey(of name: String) -> Key? {
     let strategy = values.context.keyStrategy
     if strategy == .unchanged { return Key(stringValue: name) }
@@ -347,8 +349,8 @@ private struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   }
 }
 
-// What most properties are, without asking the type at run time what it is, and without a `Value`
-// on the way.
+// The types of most properties, decoded without checking the type at run time and without an
+// intermediate `Value`.
 extension KeyedValues {
   func decode(_ type: String.Type, forKey key: Key) throws -> String {
     let field = values.find(key.stringValue)?.text

@@ -1,33 +1,33 @@
-// From a Codable value to the fields of a document. The encoder makes a node for each container,
-// because Codable may hand out a nested container and fill it later; what is settled goes straight
-// into the fields. Types that a document stores natively (dates, bytes, points) never see their own
-// `encode(to:)`.
+// Encodes a Codable value into the fields of a document. The encoder makes a node for each
+// container, because Codable may hand out a nested container and fill it later. Finished values go
+// straight into the fields. Types that a document stores natively (dates, bytes, points) never see
+// their own `encode(to:)`.
 //
 // Rules: a nil optional is left out, a `nil` inside an array or written with `encodeNil` is null,
-// an unsigned number over Int64's end is a decimal, and the outermost value must be keyed.
+// an unsigned number above Int64's maximum is a decimal, and the outermost value must be keyed.
 
 /// Turns `Encodable` values into the fields of a document.
 ///
 /// `Date` becomes a timestamp, the nearest microsecond, unless `dateStrategy` says otherwise;
-/// `Data` becomes bytes and `URL` a string. A property that is nil is left out, unless it is
+/// `Data` becomes bytes and `URL` a string. A property that is nil is left out, unless it is an
 /// ``ExplicitNull``. Firestore's encoder does the same.
 ///
-/// A dictionary becomes a map when its keys are texts or whole numbers or encode as such, as
-/// `UUID` and enums with raw values do; with any other keys it is a list of key, value, key, value.
-/// A `Decimal` is stored exactly, and so is a `UInt64` above `Int64.max`.
+/// A dictionary becomes a map when its keys are texts or integers or encode as such, as `UUID` and
+/// enums with raw values do. With any other keys it is a list of key, value, key, value. A
+/// `Decimal` is stored exactly, and so is a `UInt64` above `Int64.max`.
 public struct DocumentEncoder: Sendable {
   /// How the names of properties become the names of fields.
   public var keyStrategy: KeyStrategy
   /// How dates are stored.
   public var dateStrategy: DateStrategy
-  /// What types find in the `userInfo` of their encoder.
+  /// The `userInfo` of the encoder that types receive.
   public var userInfo: [CodingUserInfoKey: any Sendable] = [:]
 
   /// Makes an encoder.
   ///
   /// - Parameters:
   ///   - keyStrategy: how the names of properties become the names of fields.
-  ///   - dateStrategy: how dates are stored. Read them with the same one.
+  ///   - dateStrategy: how dates are stored. Read them with the same strategy.
   public init(
     keyStrategy: KeyStrategy = .unchanged, dateStrategy: DateStrategy = .timestamp
   ) {
@@ -36,11 +36,11 @@ public struct DocumentEncoder: Sendable {
   }
 
   /// The fields of `value`. Instructions, such as a ``ServerTimestamp`` that is nil, have no value
-  /// and are refused here; writes take them.
+  /// and are refused here; writes accept them.
   ///
   /// - Parameter value: encodes as a map.
-  /// - Throws: `.invalidArgument` naming the field, when `value` is not keyed, holds a decimal of
-  ///   39 digits, or its own `encode(to:)` throws.
+  /// - Throws: `.invalidArgument`, naming the field, when `value` is not keyed, contains a decimal
+  ///   of 39 digits, or its own `encode(to:)` throws.
   /// - Complexity: O(size of `value`).
   public func encode<Content: Encodable>(
     _ value: Content
@@ -56,7 +56,7 @@ public struct DocumentEncoder: Sendable {
     return fields
   }
 
-  /// The fields of `value`, instructions included.
+  /// The fields of `value`, including instructions.
   func inputs<Content: Encodable>(
     of value: Content
   ) throws(DatabaseError) -> [String: FieldInput] {
@@ -79,7 +79,7 @@ public struct DocumentEncoder: Sendable {
     }
   }
 
-  /// What a value encodes as, which may be a single value or a list.
+  /// The encoded form of a value, which may be a single value or a list.
   func anyInput<Content: Encodable>(of value: Content) throws(DatabaseError) -> FieldInput {
     if let plain = Self.plainValue(of: value) { return FieldInput(plain) }
     let root = EncodedNode()
@@ -97,7 +97,7 @@ public struct DocumentEncoder: Sendable {
     return try root.input()
   }
 
-  /// What most operands are, without a container for one value.
+  /// The form of most operands, without a container for one value.
   private static func plainValue<Content>(of content: Content) -> Value? {
     if Content.self == String.self { return (content as? String).map { .string($0) } }
     if Content.self == Int.self { return (content as? Int).map { .integer(Int64($0)) } }
@@ -113,7 +113,7 @@ public struct DocumentEncoder: Sendable {
   }
 }
 
-/// One container that is being encoded, or the value that stands for one. A class, because
+/// One container that is being encoded, or the single value in its place. A class, because
 /// containers are written to after they have been handed out.
 final class EncodedNode {
   enum Form {
@@ -139,15 +139,15 @@ final class EncodedNode {
   private var leaf = FieldInput(.null)
   private var fields: [String: Value] = [:]
   private var elements: [Value] = []
-  /// The fields and elements that are instructions, or containers that may still be filled. Where
-  /// such an element will be, there is a null.
+  /// The fields and elements that are instructions, or containers that may still be filled. Until
+  /// such an element is known, there is a null in its place.
   private var unsettled: [(name: String, index: Int, content: Content)] = []
-  /// Why this place cannot be encoded, where Codable left no way to throw.
+  /// Why this place cannot be encoded, if Codable left no way to throw.
   private var failure: String?
 
   var count: Int { elements.count }
 
-  /// The node as an input. A place nobody wrote to is an empty map, as in JSONEncoder.
+  /// The node as an input. A place that was never written is an empty map, as in JSONEncoder.
   func input() throws(DatabaseError) -> FieldInput {
     if let failure { throw DatabaseError(.invalidArgument, failure) }
     switch form {
@@ -158,8 +158,8 @@ final class EncodedNode {
     }
   }
 
-  /// The value, when all of it is written and no instruction is in it, as is most often so once a
-  /// type has encoded itself.
+  /// The value, when all of it is written and contains no instruction. This is usual once a type
+  /// has encoded itself.
   private var settledValue: Value? {
     guard unsettled.isEmpty, failure == nil else { return nil }
     return switch form {
@@ -226,7 +226,7 @@ final class EncodedNode {
     form = wanted
   }
 
-  /// Sets a field. Of two with one name the later counts.
+  /// Sets a field. The later of two with the same name counts.
   func set(_ name: String, _ value: Value) {
     if !unsettled.isEmpty { forget(name) }
     do throws(DatabaseError) {
@@ -243,7 +243,7 @@ final class EncodedNode {
     unsettled.append((name, 0, content))
   }
 
-  /// Sets fields that are not there yet.
+  /// Adds fields that do not exist yet.
   func add(_ others: [String: Value]) {
     for (name, value) in others
     where fields[exactly: name] == nil && !unsettled.contains(where: { isSame($0.name, name) }) {
@@ -289,14 +289,14 @@ struct NodeEncoder: Encoder {
   }
 }
 
-/// What `value` becomes: an input where that is known at once, otherwise the node that it has
-/// written itself into, which is `node` where there is one already.
+/// The encoded form of `value`: an input if that is known at once, otherwise the node that it has
+/// written itself into, which is `node` if there is one already.
 func encode<Content: Encodable>(
   _ value: Content, into node: @autoclosure () -> EncodedNode = EncodedNode(),
   at path: @autoclosure () -> CodingPath, _ strategies: DocumentEncoder
 ) throws -> EncodedNode.Content {
   var strategies = strategies
-  // Asked once for all, because each such question takes as long as encoding a number.
+  // Checked once for all, because each such check takes as long as encoding a number.
   if Content.self is any SpeciallyEncoded.Type {
     do {
       if let input = try directInput(of: value, strategies) { return .input(input) }
@@ -329,7 +329,7 @@ private struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
   mutating func encodeNil(forKey key: Key) throws { put(.null, key) }
 
-  // What most properties are, without asking the type at run time what it is.
+  // The types of most properties, encoded without checking the type at run time.
   mutating func encode(_ value: String, forKey key: Key) throws { put(.string(value), key) }
   mutating func encode(_ value: Bool, forKey key: Key) throws { put(.boolean(value), key) }
   mutating func encode(_ value: Int, forKey key: Key) throws { put(.integer(Int64(value)), key) }

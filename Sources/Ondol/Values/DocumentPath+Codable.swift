@@ -3,7 +3,7 @@
 extension DocumentPath: Codable {
   /// Reads a text.
   ///
-  /// - Throws: `DatabaseError` when the text is no path of a document.
+  /// - Throws: `DatabaseError` when the text is not a document's path.
   public init(from decoder: any Decoder) throws {
     try self.init(decoder.singleValueContainer().decode(String.self))
   }

@@ -1,18 +1,18 @@
-// Where a document or a collection is: segments that alternate between collections and documents.
-// Checked when made, compared by UTF-8, never by Unicode's equivalence, because the bytes are the
-// key on disk.
+// The location of a document or a collection: segments that alternate between collections and
+// documents. They are checked when they are made, and compared by UTF-8, never by Unicode
+// equivalence, because the bytes are the key on disk.
 
 internal import OndolEngine
 
 /// The path of a document: an even number of segments, as in `users/alice/posts/p1`.
 ///
-/// A value that knows no database, as fields hold it; `Database.document(_:)` makes a reference of
-/// it. Compared by the UTF-8 of its segments, without normalisation.
+/// The form in which fields hold references: a value without a database. `Database.document(_:)`
+/// makes a reference from it. Compared by the UTF-8 of its segments, without normalisation.
 public struct DocumentPath: Sendable, Hashable {
   /// Collection, document, collection, document…
   public let segments: [String]
 
-  /// Segments that are known to be names, an even number of them.
+  /// Segments that are known to be valid names, an even number of them.
   package init(unchecked segments: [String]) {
     self.segments = segments
   }
@@ -20,8 +20,8 @@ public struct DocumentPath: Sendable, Hashable {
   /// Reads a path. One leading and one trailing "/" are allowed.
   ///
   /// - Throws: `.invalidArgument` when it is empty, contains "//", has an odd number of segments,
-  ///   is more than 100 documents deep, or a segment is no name: over 1,500 bytes, ".", "..", or of
-  ///   the form `__…__`.
+  ///   is more than 100 documents deep, or a segment is not a valid name: over 1,500 bytes, ".",
+  ///   "..", or of the form `__…__`.
   public init(_ path: String) throws(DatabaseError) {
     try self.init(segments: ResourceName.segments(of: path))
   }
@@ -45,7 +45,7 @@ public struct DocumentPath: Sendable, Hashable {
   /// The last segment.
   public var documentID: String { segments[segments.count - 1] }
 
-  /// The collection the document is in.
+  /// The collection that the document is in.
   public var collection: CollectionPath { CollectionPath(unchecked: Array(segments.dropLast())) }
 
   /// The path of a collection below this document.
@@ -60,7 +60,7 @@ public struct DocumentPath: Sendable, Hashable {
     ValueOrder.compareSegments(left.segments, right.segments) == 0
   }
 
-  /// Feeds the UTF-8 of all segments.
+  /// Hashes the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }
@@ -71,7 +71,7 @@ public struct CollectionPath: Sendable, Hashable {
   /// Collection, document, collection…
   public let segments: [String]
 
-  /// Segments that are known to be names, an odd number of them.
+  /// Segments that are known to be valid names, an odd number of them.
   package init(unchecked segments: [String]) {
     self.segments = segments
   }
@@ -103,7 +103,7 @@ public struct CollectionPath: Sendable, Hashable {
   /// The last segment.
   public var collectionID: String { segments[segments.count - 1] }
 
-  /// The document the collection is below, or nil at the top.
+  /// The document that the collection is below; nil at the top.
   public var parent: DocumentPath? {
     segments.count > 1 ? DocumentPath(unchecked: Array(segments.dropLast())) : nil
   }
@@ -120,7 +120,7 @@ public struct CollectionPath: Sendable, Hashable {
     ValueOrder.compareSegments(left.segments, right.segments) == 0
   }
 
-  /// Feeds the UTF-8 of all segments.
+  /// Hashes the UTF-8 of all segments.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(segments: segments)
   }
@@ -146,13 +146,13 @@ extension CollectionPath: Comparable, CustomStringConvertible {
   public var description: String { segments.joined(separator: "/") }
 }
 
-/// How many segments there are, in words for a message.
+/// The number of segments, in words for a message.
 private func counted(_ segments: [String]) -> String {
   "\(segments.count) segment\(segments.count == 1 ? "" : "s")"
 }
 
 extension Hasher {
-  /// Feeds the bytes of each segment.
+  /// Hashes the bytes of each segment.
   mutating func combine(segments: [String]) {
     combine(segments.count)
     for segment in segments {

@@ -1,14 +1,14 @@
-// A document read in place: a field is found without touching its siblings, and nothing is decoded
-// that was not asked for. Filters, sorting and index maintenance read documents this way; only what
-// goes out to the app is decoded as a whole. The bytes may be hostile, so every step is checked.
+// A document read in place: a field is found without touching its siblings, and only requested
+// fields are decoded. Filters, sorting and index maintenance read documents in this way; only
+// documents for the app are decoded as a whole. The bytes may be hostile, so every step is checked.
 
 internal import OndolEngine
 
-/// The row of a document, borrowed. Small, since it is handed on for each row of a scan.
+/// The row of a document, borrowed. Small, because it is passed on for each row of a scan.
 struct DocumentView: ~Escapable {
   private let octets: Span<UInt8>
-  /// The fields at the top, and the tag of their table. For a table in its usual form that is all
-  /// it takes to find a field; ContainerLayout knows the other forms.
+  /// The number of top-level fields, and the tag of their table. For a table in its usual form,
+  /// that is enough to find a field; ContainerLayout knows the other forms.
   private let count: Int
   private let tag: UInt8
 
@@ -34,12 +34,12 @@ struct DocumentView: ~Escapable {
 
   /// The commit that last changed the document.
   var version: SequenceNumber { SequenceNumber(rawValue: word(at: 0)) }
-  /// When that was.
+  /// When it was last changed.
   var updateTime: Timestamp { Timestamp(unchecked: Int64(bitPattern: word(at: 8))) }
-  /// When the document came to be.
+  /// When the document was created.
   var createTime: Timestamp { Timestamp(unchecked: Int64(bitPattern: word(at: 16))) }
 
-  /// A word of the envelope, which is there.
+  /// A word of the envelope, which exists.
   private func word(at offset: Int) -> UInt64 { octets.word(at: offset) ?? 0 }
 
   /// All fields.
@@ -65,7 +65,7 @@ struct DocumentView: ~Escapable {
     }
   }
 
-  /// The field that `path` leads to, or nil when there is none.
+  /// The field that `path` leads to; nil when there is none.
   ///
   /// - Complexity: O(log n) in the fields of each map on the way.
   @inline(__always)
@@ -75,15 +75,15 @@ struct DocumentView: ~Escapable {
       ? try field(numbered: path.topSymbol) : try field(along: path)
   }
 
-  /// Whether the fields at the top have names instead of numbers.
+  /// Whether the top-level fields have names instead of numbers.
   @inline(__always)
   var isNamed: Bool { tag & ValueCoding.Flag.named != 0 }
 
-  /// The field at the top with the number; only where fields have numbers.
+  /// The top-level field with the number; only when fields have numbers.
   @inline(__always)
   @_lifetime(copy self)
   func field(numbered symbol: Int) throws(MalformedBytes) -> ValueView? {
-    // Some fields are found sooner one by one.
+    // With few fields, a linear search is faster.
     guard tag & ValueCoding.Flag.wide == 0, count <= 16 else {
       return try field(searching: symbol)
     }
@@ -123,7 +123,7 @@ struct DocumentView: ~Escapable {
   private func field(along path: ResolvedPath) throws(MalformedBytes) -> ValueView? {
     var layout = try octets.container(at: ValueCoding.envelopeLength)
     let last = path.steps.count - 1
-    // By index: iterating would count references to the names.
+    // By index: iterating would retain and release the names.
     for step in path.steps.indices {
       guard let index = try index(of: path, step, in: layout) else { return nil }
       let place = try octets.place(index, of: layout)
@@ -146,9 +146,9 @@ struct DocumentView: ~Escapable {
 /// A value inside a document, borrowed.
 struct ValueView: ~Escapable {
   enum Place {
-    /// The value's tag is there.
+    /// The position of the value's tag.
     case offset(Int)
-    /// The slot is the value; these are its twelve bits.
+    /// The slot is the value: its twelve bits.
     case inline(Int)
   }
 
@@ -161,7 +161,7 @@ struct ValueView: ~Escapable {
     self.place = place
   }
 
-  /// The value, with everything in it.
+  /// The value, including everything in it.
   func value(_ symbols: SymbolTable) throws(MalformedBytes) -> Value {
     switch place {
     case .inline(let code):
@@ -176,8 +176,8 @@ struct ValueView: ~Escapable {
     }
   }
 
-  /// How the value compares with `other`: negative, zero or positive. Texts and bytes are compared
-  /// where they are.
+  /// The order of the value relative to `other`: negative, zero or positive. Texts and bytes are
+  /// compared in place.
   func compare(_ other: Value, _ symbols: SymbolTable) throws(MalformedBytes) -> Int {
     if case .offset(let offset) = place, let tag = octets.octet(at: offset) {
       switch (tag, other) {
@@ -195,7 +195,7 @@ struct ValueView: ~Escapable {
 // MARK: - Finding
 
 extension Span<UInt8> {
-  /// Where the value of a slot is.
+  /// The position of a slot's value.
   @inline(__always)
   func place(_ index: Int, of layout: ContainerLayout) throws(MalformedBytes) -> ValueView.Place {
     let slot = slot(index, of: layout)
@@ -219,7 +219,7 @@ extension Span<UInt8> {
     return place.isThere ? place.index : nil
   }
 
-  /// Where a symbol is in a map's table, or the first one behind it, and whether it is there.
+  /// The place of a symbol in a map's table, or of the first one after it, and whether it is there.
   @inline(__always)
   func place(
     ofSymbol symbol: Int, in layout: ContainerLayout
@@ -244,7 +244,7 @@ extension Span<UInt8> {
     return place.isThere ? place.index : nil
   }
 
-  /// Where a name is in a map that has its own, or the first name behind it.
+  /// The place of a name in a map that has its own, or of the first name after it.
   func place(
     ofName name: String, in layout: ContainerLayout
   ) throws(MalformedBytes) -> (index: Int, isThere: Bool) {
@@ -271,7 +271,7 @@ extension Span<UInt8> {
     return String(utf8: bytes)
   }
 
-  /// Bytes behind their length, or nil when they are not all there.
+  /// Bytes after their length; nil when they are incomplete.
   @inline(__always)
   @_lifetime(copy self)
   func lengthPrefixed(at offset: Int) -> RawSpan? {

@@ -1,8 +1,8 @@
-// Calls of the engine, with what it throws in the product's words.
+// Calls of the engine, with its errors converted into public ones.
 
 internal import OndolEngine
 
-/// Runs `body` with the engine's errors turned into the product's.
+/// Runs `body` with the engine's errors converted into public ones.
 @inline(__always)
 func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) -> R {
   do throws(EngineError) {
@@ -12,7 +12,7 @@ func rethrowing<R>(_ body: () throws(EngineError) -> R) throws(DatabaseError) ->
   }
 }
 
-/// Runs `body` with the engine's errors turned into the product's.
+/// Runs `body` with the engine's errors converted into public ones.
 func rethrowing<R>(
   _ body: () async throws(EngineError) -> R
 ) async throws(DatabaseError) -> R {
@@ -39,7 +39,7 @@ extension Engine {
 }
 
 extension Cursor {
-  /// The value of the row it is at; a large one is read from disk only now.
+  /// The value of the current row. A large one is read from disk only now.
   var readValue: RawSpan {
     @_lifetime(borrow self)
     get throws(DatabaseError) {

@@ -1,16 +1,16 @@
-// Texts by their bytes. Swift's `==` on texts is Unicode's canonical equivalence, and so is what
-// its dictionaries and sets do: "é" as one scalar and as two are one text there. Here they are two,
-// because keys on disk, index rows and every comparison of values go by UTF-8. So whatever compares
-// names or texts of documents does it with what is in this file or in ValueOrder.
+// Texts compared by their bytes. Swift's `==` on texts is Unicode's canonical equivalence, and its
+// dictionaries and sets follow it: "é" as one scalar and as two are one text there. Here they are
+// two, because keys on disk, index rows and every comparison of values use UTF-8. So all code that
+// compares names or texts of documents uses this file or ValueOrder.
 //
-// A map of fields is a Swift dictionary all the same, which cannot hold two spellings of one name.
+// A map of fields is nevertheless a Swift dictionary, which cannot hold two spellings of one name.
 // A write that would need both is refused.
 
 #if canImport(Darwin)
   internal import Foundation
 #else
-  // The normal form that the standard library compares texts by. Foundation's is not needed for it,
-  // which would bring ICU's tables along.
+  // The normal form that the standard library uses to compare texts. This avoids Foundation's,
+  // which would bring in ICU's tables.
   @_spi(_Unicode) internal import Swift
 #endif
 internal import OndolEngine
@@ -18,7 +18,7 @@ internal import OndolEngine
 /// Whether two texts have the same bytes.
 func isSame(_ left: String, _ right: String) -> Bool { ValueOrder.compare(left, right) == 0 }
 
-/// Whether two names are one for a Swift dictionary: the same, or spellings of one.
+/// Whether a Swift dictionary treats two names as one: the same, or spellings of one.
 func isOneName(_ left: String, _ right: String) -> Bool { left == right }
 
 /// A text that equals another only when the bytes do.
@@ -39,12 +39,12 @@ struct ExactText: Hashable, Sendable {
 }
 
 extension String {
-  /// The text with each letter and its marks put together where Unicode has a sign for both: its
+  /// The text with each letter and its marks composed when Unicode has a character for both: its
   /// normal form C.
   ///
   /// Ondol compares texts by their bytes, and never changes them. Texts from elsewhere may be
-  /// spelt in another way than those that are typed: names of files on macOS have Hangul and
-  /// accents taken apart. Compose them on the way in, wherever they become ids, names or values:
+  /// spelled in another way than typed texts: file names on macOS have Hangul and accents
+  /// decomposed. Compose such texts when they enter, wherever they become ids, names or values:
   ///
   /// ```swift
   /// let name = url.lastPathComponent.composed()
@@ -65,8 +65,8 @@ extension String {
 }
 
 extension Dictionary where Key == String {
-  /// The place of the name with these very bytes; nil when there is none, be there another spelling
-  /// of it or not.
+  /// The place of the name with exactly these bytes; nil when there is none, even if there is
+  /// another spelling of it.
   func index(exactly name: String) -> Index? {
     guard let index = index(forKey: name), isSame(keys[index], name) else {
       return nil
@@ -74,15 +74,15 @@ extension Dictionary where Key == String {
     return index
   }
 
-  /// What stands at the name with these very bytes.
+  /// The value of the name with exactly these bytes.
   subscript(exactly name: String) -> Value? {
     index(exactly: name).map { values[$0] }
   }
 
-  /// Puts a value at a name, and answers what stood there.
+  /// Sets the value of a name, and returns the previous one.
   ///
-  /// Throws `.invalidArgument` when another spelling of the name is there; the dictionary is of no
-  /// use then.
+  /// Throws `.invalidArgument` when another spelling of the name exists. The dictionary must not be
+  /// used then.
   @discardableResult
   mutating func put(_ value: Value, at name: String) throws(DatabaseError) -> Value? {
     guard let former = updateValue(value, forKey: name) else { return nil }
@@ -96,7 +96,7 @@ extension Dictionary where Key == String {
     return former
   }
 
-  /// Takes the name with these very bytes out.
+  /// Removes the name with exactly these bytes.
   mutating func remove(exactly name: String) {
     if let index = index(exactly: name) { remove(at: index) }
   }
@@ -104,7 +104,7 @@ extension Dictionary where Key == String {
 
 /// Names, and whether two of them are spellings of one.
 struct Spellings: Sendable {
-  /// All names, from the first on that is not ASCII: names of ASCII alone have one spelling each.
+  /// All names from the first that is not ASCII on: names of ASCII alone have one spelling each.
   private var names: Set<String> = []
   /// Whether two names are spellings of one, so that no map may have both.
   private(set) var hasTwoOfOne = false
@@ -112,7 +112,7 @@ struct Spellings: Sendable {
   /// Whether all names are of ASCII.
   var areASCII: Bool { names.isEmpty }
 
-  /// Notes a name that follows those `before`.
+  /// Adds a name that follows those in `before`.
   mutating func note(_ name: String, behind before: [String]) {
     if names.isEmpty {
       if name.utf8.allSatisfy({ $0 < 0x80 }) { return }

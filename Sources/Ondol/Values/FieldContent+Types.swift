@@ -1,6 +1,6 @@
-// Swift's own types as fields: how each is written, and what each can be read from. A number is
-// read whenever its value fits: 3.0 as an `Int`, 3 as a `Double`, since the order of values takes
-// them for one.
+// Swift's own types as fields: how each is written, and what each can be read from. A number can be
+// read as any type that its value fits: 3.0 as an `Int`, 3 as a `Double`, because the order of
+// values treats them as equal.
 
 // MARK: - Ondol's own
 
@@ -22,9 +22,9 @@ extension Timestamp: FieldConvertible, FieldReadable {
 }
 
 extension GeoPoint: FieldConvertible, FieldReadable {
-  /// A place.
+  /// A geographical point.
   public func encodeField() -> FieldInput { FieldInput(.geoPoint(self)) }
-  /// Reads a place.
+  /// Reads a geographical point.
   public init?(fieldValue: Value) {
     guard let value = fieldValue.geoPoint else { return nil }
     self = value
@@ -56,7 +56,7 @@ extension DocumentPath: FieldConvertible, FieldReadable {
 extension Bool: FieldConvertible, FieldReadable {
   /// A boolean.
   public func encodeField() -> FieldInput { FieldInput(.boolean(self)) }
-  /// Reads a boolean, and nothing else: numbers are no booleans.
+  /// Reads a boolean only: numbers are not booleans.
   public init?(fieldValue: Value) {
     guard let value = fieldValue.boolean else { return nil }
     self = value
@@ -81,13 +81,13 @@ extension Substring: FieldConvertible {
 // MARK: - Numbers
 
 extension FixedWidthInteger {
-  /// The integer as it is stored: a decimal above `Int64.max`.
+  /// The integer as it is stored: above `Int64.max` as a decimal.
   fileprivate func encodedInteger() -> FieldInput {
     if let value = Int64(exactly: self) { return FieldInput(.integer(value)) }
     return FieldInput(.decimal(DecimalValue(UInt64(truncatingIfNeeded: self))))
   }
 
-  /// The number when it is whole and fits.
+  /// The number if it is an integer and fits.
   fileprivate init?(wholeNumberIn value: Value) {
     switch value {
     case .integer(let integer): self.init(exactly: integer)
@@ -103,77 +103,77 @@ extension FixedWidthInteger {
 extension Int: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension Int8: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension Int16: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension Int32: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension Int64: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(self)) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension UInt: FieldConvertible, FieldReadable {
-  /// An integer, and above `Int64.max` a decimal.
+  /// An integer; above `Int64.max` a decimal.
   public func encodeField() -> FieldInput { encodedInteger() }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension UInt8: FieldConvertible, FieldReadable {
-  /// An integer. An array of these is stored as bytes, though.
+  /// An integer. An array of `UInt8`, however, is stored as bytes.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension UInt16: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension UInt32: FieldConvertible, FieldReadable {
   /// An integer.
   public func encodeField() -> FieldInput { FieldInput(.integer(Int64(self))) }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension UInt64: FieldConvertible, FieldReadable {
-  /// An integer, and above `Int64.max` a decimal.
+  /// An integer; above `Int64.max` a decimal.
   public func encodeField() -> FieldInput { encodedInteger() }
-  /// Reads a whole number that fits.
+  /// Reads an integer that fits.
   public init?(fieldValue: Value) { self.init(wholeNumberIn: fieldValue) }
 }
 
 extension Double: FieldConvertible, FieldReadable {
   /// A double.
   public func encodeField() -> FieldInput { FieldInput(.double(self)) }
-  /// Reads any number, an integer or a decimal as the nearest double.
+  /// Reads any number; an integer or a decimal as the nearest double.
   public init?(fieldValue: Value) {
     switch fieldValue {
     case .double(let value): self = value
@@ -187,7 +187,7 @@ extension Double: FieldConvertible, FieldReadable {
 extension Float: FieldConvertible, FieldReadable {
   /// A double.
   public func encodeField() -> FieldInput { FieldInput(.double(Double(self))) }
-  /// Reads any number as the nearest `Float`, and none that is finite and too large for it.
+  /// Reads any number as the nearest `Float`, except a finite one that is too large for it.
   public init?(fieldValue: Value) {
     guard let value = Double(fieldValue: fieldValue) else { return nil }
     self = Float(value)
@@ -198,7 +198,7 @@ extension Float: FieldConvertible, FieldReadable {
 // MARK: - Containers
 
 extension Optional: FieldContent {
-  /// Null when there is nothing. Throws when what there is cannot be a field.
+  /// Null when it is nil. Throws when the wrapped value cannot be a field.
   public func encodeField() throws(DatabaseError) -> FieldInput {
     guard let wrapped = self else { return FieldInput(.null) }
     return try encodeElement(wrapped)
@@ -289,7 +289,7 @@ extension BlobReference: FieldConvertible, FieldReadable {
   public func encodeField() -> FieldInput { FieldInput(.blob(self)) }
   /// Reads a blob.
   ///
-  /// - Parameter fieldValue: what the field holds.
+  /// - Parameter fieldValue: the field's value.
   public init?(fieldValue: Value) {
     guard let value = fieldValue.blob else { return nil }
     self = value

@@ -1,30 +1,29 @@
-// What an app may write into a field, and how it becomes a `Value`. Dictionaries of literals are
+// What an app may write into a field, and how it becomes a `Value`. Dictionary literals are
 // inferred as `[String: (any FieldContent)?]`, so the containers conform without conditions and a
-// wrong leaf throws with its place; `FieldConvertible` is the part of it that can cross actors.
+// wrong leaf throws with its location. `FieldConvertible` is the part of it that can cross actors.
 
-/// Something that can be written into a field: Swift's own values, ``Value``, dates, bytes,
+/// A value that can be written into a field: Swift's own values, ``Value``, dates, bytes,
 /// references, ``FieldValue``, and optionals, arrays and dictionaries of these.
 ///
-/// A variable of type `[String: Any]` is none, as it could hold anything; declare it as
-/// `[String: any FieldConvertible]`.
+/// A variable of type `[String: Any]` does not qualify, because it could contain anything. Declare
+/// it as `[String: any FieldConvertible]`.
 public protocol FieldContent {
-  /// The value to store, or what the write is to do to the field.
+  /// The value to store, or the instruction for the field.
   ///
   /// - Throws: `.invalidArgument` when there is no value for it.
   func encodeField() throws(DatabaseError) -> FieldInput
 }
 
-/// Something that can be written into a field from any actor. Conform your own types to this.
+/// A value that can be written into a field from any actor. Conform your own types to this.
 public protocol FieldConvertible: FieldContent, Sendable {}
 
-/// Something that can be read from a field.
+/// A type that can be read from a field.
 public protocol FieldReadable {
-  /// Nil when the value is of another type or does not fit.
+  /// Returns nil when the value has another type or does not fit.
   init?(fieldValue: Value)
 }
 
-/// What is written into a field: a value, a map with instructions somewhere in it, or an
-/// instruction.
+/// What is written into a field: a value, a map that contains instructions, or an instruction.
 public struct FieldInput: Sendable {
   enum Form: Sendable {
     case value(Value)
@@ -44,12 +43,12 @@ public struct FieldInput: Sendable {
     form = .value(value)
   }
 
-  /// The value when no instruction is in it, or nil.
+  /// The value if it contains no instruction; otherwise nil.
   var value: Value? { if case .value(let value) = form { value } else { nil } }
 
-  /// The value, where no instruction may stand.
+  /// The value, in a place where no instruction is allowed.
   ///
-  /// Throws `.invalidArgument` naming the instruction when there is one.
+  /// Throws `.invalidArgument`, naming the instruction, when there is one.
   func plainValue() throws(DatabaseError) -> Value {
     switch form {
     case .value(let value): return value
@@ -68,7 +67,7 @@ public struct FieldInput: Sendable {
 }
 
 extension FieldInput {
-  /// Encodes what a dictionary of an app contains, naming the field in what it throws.
+  /// Encodes the contents of an app's dictionary, and names the field in errors.
   static func fields(
     _ content: [String: (any FieldContent)?]
   ) throws(DatabaseError) -> [String: FieldInput] {
@@ -84,7 +83,7 @@ extension FieldInput {
     return fields
   }
 
-  /// A map of `fields`: a plain value when no instruction is among them.
+  /// A map of `fields`: a plain value when it contains no instruction.
   static func map(_ fields: [String: FieldInput]) -> FieldInput {
     let values = fields.compactMapValues(\.value)
     return values.count == fields.count ? FieldInput(.map(values)) : FieldInput(Form.map(fields))

@@ -1,13 +1,13 @@
-// Which field of a document is meant. In text form, dots lead into maps; names that contain dots
-// stand in backticks. A literal cannot throw, so a path that makes no sense keeps its problem and
-// throws when a call wants to use it.
+// Identifies a field of a document. In text form, dots lead into maps, and names that contain dots
+// are in backticks. A literal cannot throw, so an invalid path keeps its error and throws it when a
+// call uses it.
 
 internal import OndolEngine
 
-/// The way to a field: a name, or names that lead through maps.
+/// The path to a field: a name, or names that lead through maps.
 ///
 /// A string literal is split at its dots: `"dimensions.height"` is the field `height` in the map
-/// `dimensions`. A name with other characters stands in backticks, within which `\` takes the next
+/// `dimensions`. Put a name with other characters into backticks, within which `\` takes the next
 /// character literally. `FieldPath(["a.b"])` never splits. All as in Firestore.
 ///
 /// ```swift
@@ -15,8 +15,8 @@ internal import OndolEngine
 /// let size: FieldPath = "sizes.`5.5`"
 /// ```
 ///
-/// A wrong path (empty, with an empty name, one over 1,500 bytes, a reserved `__…__`, or with one
-/// of `~ * / [ ]` outside backticks) makes the call it is given to throw `.invalidArgument`.
+/// With an invalid path (empty, with an empty name, one over 1,500 bytes, a reserved `__…__`, or
+/// with one of `~ * / [ ]` outside backticks), the call that receives it throws `.invalidArgument`.
 public struct FieldPath: Sendable {
   enum Form: Sendable {
     case names([String])
@@ -25,8 +25,8 @@ public struct FieldPath: Sendable {
   }
 
   let form: Form
-  /// What follows a `-` at the beginning of the text, as in the field of an index that is
-  /// descending. It is part of the name here.
+  /// The part after a `-` at the beginning of the text, as in a descending field of an index. Here
+  /// the `-` is part of the name.
   private(set) var nameBehindMinus: String?
 
   /// Reads a path in text form.
@@ -54,18 +54,18 @@ public struct FieldPath: Sendable {
       ? .documentID : Self.checked(names, text: names.joined(separator: "."))
   }
 
-  /// Stands for the document's id instead of a field.
+  /// Refers to the document's id instead of a field.
   public static func documentID() -> FieldPath { FieldPath(documentIDName) }
 
-  /// What Firestore calls the document's id in a query.
+  /// Firestore's name for the document's id in a query.
   private static let documentIDName = "__name__"
 
-  /// Whether this stands for the document's id.
+  /// Whether this refers to the document's id.
   package var isDocumentID: Bool { if case .documentID = form { true } else { false } }
 
   /// The names that lead to the field.
   ///
-  /// Throws `.invalidArgument` when the path is wrong or means the document's id.
+  /// Throws `.invalidArgument` when the path is wrong or refers to the document's id.
   package func names() throws(DatabaseError) -> [String] {
     switch form {
     case .names(let names): return names
@@ -79,7 +79,7 @@ public struct FieldPath: Sendable {
     }
   }
 
-  /// Throws what `names()` throws, but lets the document's id pass.
+  /// Throws as `names()` does, but accepts the document's id.
   func validate() throws(DatabaseError) {
     if !isDocumentID { _ = try names() }
   }
@@ -119,7 +119,7 @@ extension FieldPath: Hashable {
     }
   }
 
-  /// Feeds the names.
+  /// Hashes the names.
   public func hash(into hasher: inout Hasher) {
     switch form {
     case .names(let names): hasher.combine(segments: names)
@@ -139,7 +139,7 @@ extension FieldPath: CustomStringConvertible {
     }
   }
 
-  /// Whether `path` is a single name that needs no looking at scalar by scalar, as most are.
+  /// Whether `path` is a single name that needs no check scalar by scalar, as most are.
   private static func isPlainName(_ path: String) -> Bool {
     path.utf8.count <= ResourceName.maximumLength && path.utf8.first != UInt8(ascii: "_")
       && isIdentifier(path)

@@ -1,6 +1,6 @@
 // A value that is being decoded: a Value already, or still bytes in a document's row, in which a
-// Codable type finds its fields without anything else being decoded. The row was checked when it
-// was read (DocumentView.check), so nothing here can fail; what is not there reads as nothing.
+// Codable type finds its fields while nothing else is decoded. The row was checked when it was read
+// (DocumentView.check), so nothing here can fail. A missing field reads as nothing.
 
 internal import OndolEngine
 
@@ -31,21 +31,21 @@ final class StoredRow: Sendable {
     }
   }
 
-  /// Whether the fields are the same as others to the last bit. Ends with the first that is not.
+  /// Whether the fields are the same as others to the last bit. Stops at the first difference.
   func isIdentical(to others: [String: Value]) -> Bool {
     container(at: .offset(ValueCoding.envelopeLength))?.count == others.count
       && others.allSatisfy { name, value in self.value(at: [name])?.isIdentical(to: value) ?? false
       }
   }
 
-  /// The text at a place; nil when something else is there.
+  /// The text at a place; nil for another type.
   func text(at place: ValueView.Place) -> String? {
     guard case .offset(let offset) = place else { return nil }
     let bytes = bytes
     return bytes.bytes.octets.text(at: offset)
   }
 
-  /// The number at a place; nil when something else is there.
+  /// The number at a place; nil for another type.
   func number(at place: ValueView.Place) -> Value? {
     switch place {
     case .inline(let code): return ValueCoding.inlineValue(code)
@@ -55,7 +55,7 @@ final class StoredRow: Sendable {
     }
   }
 
-  /// The decimal at a place; nil when something else is there.
+  /// The decimal at a place; nil for another type.
   func decimal(at place: ValueView.Place) -> Value? {
     let bytes = bytes
     return ValueView(bytes.bytes.octets, place).decimal.map { .decimal($0) }
@@ -75,7 +75,7 @@ final class StoredRow: Sendable {
     return value(at: place)
   }
 
-  /// The texts of a list; nil when something else is at the place or in the list.
+  /// The texts of a list; nil for another type, or when another type is in the list.
   func texts(at place: ValueView.Place) -> [String]? {
     guard let layout = container(at: place), !layout.isMap else { return nil }
     let bytes = bytes
@@ -91,7 +91,7 @@ final class StoredRow: Sendable {
     return texts
   }
 
-  /// The container at a place; nil when a value of another kind is there.
+  /// The container at a place; nil for a value of another kind.
   func container(at place: ValueView.Place) -> ContainerLayout? {
     let bytes = bytes
     guard case .offset(let offset) = place, let tag = bytes.bytes.octets.octet(at: offset),
@@ -105,7 +105,7 @@ final class StoredRow: Sendable {
     return try? bytes.bytes.octets.place(index, of: layout)
   }
 
-  /// Where the field with the number is, in a map that has no names of its own.
+  /// The place of the field with the number, in a map without names of its own.
   func place(ofSymbol symbol: UInt32, in layout: ContainerLayout) -> ValueView.Place? {
     let bytes = bytes
     let octets = bytes.bytes.octets
@@ -125,7 +125,7 @@ final class StoredRow: Sendable {
   }
 }
 
-/// A value to be decoded.
+/// A value to decode.
 enum FieldSource: Sendable {
   case value(Value)
   case row(StoredRow, ValueView.Place)
@@ -151,7 +151,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The text it is; nil when it is something else.
+  /// Its text; nil for another type.
   var text: String? {
     switch self {
     case .value(let value): value.string
@@ -159,7 +159,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The boolean it is; nil when it is something else.
+  /// Its boolean; nil for another type.
   var boolean: Bool? {
     switch self {
     case .value(let value): value.boolean
@@ -168,8 +168,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The whole number it is, be it stored as a double; nil when it is something else or does not
-  /// fit.
+  /// Its integer value, even if stored as a double; nil for another type or when it does not fit.
   var wholeNumber: Int64? {
     switch numeric {
     case .integer(let integer): integer
@@ -179,7 +178,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The number it is, an integer or a decimal as the nearest double; nil when it is none.
+  /// Its number, an integer or a decimal as the nearest double; nil for another type.
   var number: Double? {
     switch numeric {
     case .integer(let integer): Double(integer)
@@ -189,7 +188,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// What it is when it is a number; otherwise anything that is none.
+  /// Its value when it is a number; otherwise any value that is not a number.
   private var numeric: Value? {
     switch self {
     case .value(let value): value
@@ -197,7 +196,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The texts of the list it is; nil when it is something else, or something else is in it.
+  /// The texts of its list; nil for another type, or when another type is in the list.
   var texts: [String]? {
     switch self {
     case .value(let value):
@@ -208,7 +207,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The map it is; nil when it is something else.
+  /// Its map; nil for another type.
   var map: MapSource? {
     switch self {
     case .value(let value): return value.map.map { .fields($0) }
@@ -218,7 +217,7 @@ enum FieldSource: Sendable {
     }
   }
 
-  /// The elements of the array or vector it is; nil when it is something else.
+  /// The elements of its array or vector; nil for another type.
   var list: ListSource? {
     if case .row(let row, let place) = self, let layout = row.container(at: place) {
       return layout.isMap ? nil : .row(row, layout)
@@ -231,7 +230,7 @@ enum FieldSource: Sendable {
   }
 }
 
-/// A map to be decoded.
+/// A map to decode.
 enum MapSource: Sendable {
   case fields([String: Value])
   case row(StoredRow, ContainerLayout)
@@ -252,7 +251,7 @@ enum MapSource: Sendable {
   }
 }
 
-/// An array to be decoded.
+/// An array to decode.
 enum ListSource: Sendable {
   case elements([Value])
   case row(StoredRow, ContainerLayout)

@@ -1,7 +1,7 @@
-// Instructions that stand where a value would, and are carried out by the commit itself: what they
-// need is read and written under the same order, so that no other write comes in between.
+// Instructions in place of values, which the commit itself carries out. The commit reads and writes
+// in one step, so no other write comes in between.
 
-/// An instruction to a write, in the place of a field's value.
+/// An instruction to a write, in place of a field's value.
 ///
 /// ```swift
 /// try await items.document("lamp").updateData([
@@ -11,9 +11,9 @@
 /// ])
 /// ```
 ///
-/// The commit carries it out, so no other write comes in between, and no read is needed before. It
-/// may stand as the value of a field, also inside maps, and not in arrays or queries: such a call
-/// throws `.invalidArgument`. The names and rules are Firestore's.
+/// The commit carries it out, so no other write comes in between, and no earlier read is needed. It
+/// may be the value of a field, including fields inside maps. In arrays and queries it is not
+/// allowed: such a call throws `.invalidArgument`. The names and rules are Firestore's.
 public struct FieldValue: Sendable {
   enum Operation: Sendable {
     case delete
@@ -30,24 +30,24 @@ public struct FieldValue: Sendable {
 
   let operation: Operation
 
-  /// Removes the field; nothing happens where there is none. Only as the value of a key of an
-  /// update, or anywhere in a merge.
+  /// Removes the field; does nothing when there is none. Only as the value of a key of an update,
+  /// or anywhere in a merge.
   public static func delete() -> FieldValue { FieldValue(operation: .delete) }
 
-  /// Stores the moment of the commit: the same for all fields of one commit, and later than that of
-  /// every commit before.
+  /// Stores the time of the commit: the same for all fields of one commit, and later than that of
+  /// every earlier commit.
   ///
-  /// The clock is this device's, or `Options.clock`. Unlike in Firestore the moment is known with
+  /// The clock is this device's, or `Options.clock`. Unlike in Firestore, the time is known with
   /// the commit: no listener sees null or an estimate first.
   public static func serverTimestamp() -> FieldValue { FieldValue(operation: .serverTimestamp) }
 
-  /// Adds to a number; a field that is missing or no number becomes `amount`.
+  /// Adds to a number; a missing field, or one that is not a number, becomes `amount`.
   ///
-  /// Two integers give an integer that stops at the ends of `Int64`. With a double the sum is a
-  /// double, and otherwise, with a decimal, an exact decimal: the write throws `.outOfRange` when
-  /// that has more than 38 digits.
+  /// Two integers give an integer that saturates at the limits of `Int64`. With a double the sum is
+  /// a double; without doubles, a decimal makes it an exact decimal. The write throws `.outOfRange`
+  /// when that has more than 38 digits.
   ///
-  /// - Parameter amount: what to add; negative to take away.
+  /// - Parameter amount: the number to add; negative to subtract.
   public static func increment(_ amount: Int) -> FieldValue { increment(Int64(amount)) }
 
   /// Adds to a number; see `increment(_:)` for an `Int`.
@@ -61,56 +61,56 @@ public struct FieldValue: Sendable {
     FieldValue(operation: .increment(.double(amount)))
   }
 
-  /// Stores `value` where the field is larger, missing or no number. Keeps the stored one when
+  /// Stores `value` when the field is larger, missing or not a number. Keeps the stored value when
   /// equal.
   public static func minimum(_ value: Int) -> FieldValue { minimum(Int64(value)) }
 
-  /// Stores `value` where the field is larger, missing or no number.
+  /// Stores `value` when the field is larger, missing or not a number.
   @_disfavoredOverload
   public static func minimum(_ value: Int64) -> FieldValue {
     FieldValue(operation: .minimum(.integer(value)))
   }
 
-  /// Stores `value` where the field is larger, missing or no number.
+  /// Stores `value` when the field is larger, missing or not a number.
   public static func minimum(_ value: Double) -> FieldValue {
     FieldValue(operation: .minimum(.double(value)))
   }
 
-  /// Stores `value` where the field is smaller, missing or no number. Keeps the stored one when
+  /// Stores `value` when the field is smaller, missing or not a number. Keeps the stored value when
   /// equal.
   public static func maximum(_ value: Int) -> FieldValue { maximum(Int64(value)) }
 
-  /// Stores `value` where the field is smaller, missing or no number.
+  /// Stores `value` when the field is smaller, missing or not a number.
   @_disfavoredOverload
   public static func maximum(_ value: Int64) -> FieldValue {
     FieldValue(operation: .maximum(.integer(value)))
   }
 
-  /// Stores `value` where the field is smaller, missing or no number.
+  /// Stores `value` when the field is smaller, missing or not a number.
   public static func maximum(_ value: Double) -> FieldValue {
     FieldValue(operation: .maximum(.double(value)))
   }
 
-  /// Appends the elements that are not yet in the array, in their order; a field that is no array
+  /// Appends the elements that the array lacks, in their order; a field that is not an array
   /// becomes one. 1 and 1.0 are the same element, and so are NaN and NaN.
   ///
-  /// - Parameter elements: values and no instructions; nil stands for null.
-  /// - Complexity: O(n + m) for n elements there and m that are added.
+  /// - Parameter elements: values without instructions; nil means null.
+  /// - Complexity: O(n + m) for n existing elements and m added ones.
   public static func arrayUnion(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayUnion($0) }
   }
 
-  /// Removes every element that is equal to one of these; a field that is no array becomes an empty
+  /// Removes every element that equals one of these; a field that is not an array becomes an empty
   /// one. 1 and 1.0 are the same element.
   ///
-  /// - Parameter elements: values and no instructions; nil stands for null.
+  /// - Parameter elements: values without instructions; nil means null.
   public static func arrayRemove(_ elements: [(any FieldContent)?]) -> FieldValue {
     FieldValue(elements) { .arrayRemove($0) }
   }
 
-  /// A vector, which is a value and no instruction; it stands here as it does in Firestore.
+  /// A vector, which is a value and not an instruction; it is here because Firestore has it here.
   ///
-  /// - Parameter components: any number of them.
+  /// - Parameter components: any number of components.
   public static func vector(_ components: [Double]) -> VectorValue { VectorValue(components) }
 
   init(operation: Operation) {
@@ -138,7 +138,7 @@ extension FieldValue: FieldConvertible {
 }
 
 extension FieldValue.Operation {
-  /// What the app called it.
+  /// The app's name for it.
   var name: String {
     switch self {
     case .delete: "delete"
@@ -152,7 +152,7 @@ extension FieldValue.Operation {
     }
   }
 
-  /// The error for an instruction where only a value can stand.
+  /// The error for an instruction where only a value is allowed.
   var misplaced: DatabaseError {
     DatabaseError(
       .invalidArgument,

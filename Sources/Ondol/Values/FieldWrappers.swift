@@ -1,12 +1,12 @@
-// Wrappers for properties that are more than a field: the document's own id, the moment of the
-// commit, a nil that is stored, all other fields. All of them also go through other coders, JSON's
-// for one, where there is no document: an id is a plain value there, a moment the date it holds.
+// Wrappers for properties that are more than a field: the document's own id, the time of the
+// commit, a nil that is stored, all other fields. All of them also work with other coders, such as
+// JSON's, where there is no document: an id is a plain value there, and a time is its date.
 
 public import OndolFoundation
 
-/// A type that can say which document it was read from.
+/// A type that can represent the document it was read from.
 public protocol DocumentIDConvertible: Codable, Sendable {
-  /// What stands for the document.
+  /// The value that represents the document.
   static func make(from document: DocumentReference) -> Self
 }
 
@@ -29,7 +29,7 @@ protocol OmittedFromDocuments {}
 /// struct User: Codable { @DocumentID var id: String?; var name: String }
 /// ```
 ///
-/// Reading a document that has a field of the same name throws. Through other coders, such as
+/// Reading a document that has a field of the same name throws. With other coders, such as
 /// `JSONEncoder`, it is an ordinary optional.
 @propertyWrapper
 public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedFromDocuments {
@@ -41,7 +41,8 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
     self.wrappedValue = wrappedValue
   }
 
-  /// Takes the id from the document, or from other coders as it was written there.
+  /// Takes the id from the document, or from another coder in the form in which it was written
+  /// there.
   ///
   /// - Throws: `DecodingError` when the document has a field of that name, as in Firestore.
   public init(from decoder: any Decoder) throws {
@@ -75,9 +76,9 @@ public struct DocumentID<ID: DocumentIDConvertible>: Codable, Sendable, OmittedF
 extension DocumentID: Equatable where ID: Equatable {}
 extension DocumentID: Hashable where ID: Hashable {}
 
-/// A type that can hold the moment of a commit.
+/// A type that can hold the time of a commit.
 public protocol ServerTimestampConvertible: Codable, Sendable {
-  /// Nil when the type cannot hold the moment.
+  /// Returns nil when the type cannot hold the time.
   init?(fieldValue: Value)
   /// The value to store.
   func encodeField() throws(DatabaseError) -> FieldInput
@@ -86,31 +87,32 @@ public protocol ServerTimestampConvertible: Codable, Sendable {
 extension Date: ServerTimestampConvertible {}
 extension Timestamp: ServerTimestampConvertible {}
 
-/// A moment that is the commit's when it is nil: `FieldValue.serverTimestamp()` for Codable types.
+/// A time that becomes the commit's when it is nil: `FieldValue.serverTimestamp()` for Codable
+/// types.
 ///
 /// ```swift
 /// struct Note: Codable { var text: String; @ServerTimestamp var changed: Date? }
 /// ```
 ///
-/// Through other coders it is an ordinary optional.
+/// With other coders it is an ordinary optional.
 @propertyWrapper
 public struct ServerTimestamp<Moment: ServerTimestampConvertible>: Codable, Sendable {
-  /// The moment; nil asks for that of the commit.
+  /// The time; nil requests that of the commit.
   public var wrappedValue: Moment?
 
-  /// Holds a moment.
+  /// Holds a time.
   public init(wrappedValue: Moment?) {
     self.wrappedValue = wrappedValue
   }
 
-  /// Reads a moment, or nil.
+  /// Reads a time, or nil.
   ///
-  /// - Throws: `DecodingError` when there is something else.
+  /// - Throws: `DecodingError` for another type.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.decodeOptional(Moment.self)
   }
 
-  /// Writes the moment, for other coders than a document's.
+  /// Writes the time, for other coders than a document's.
   ///
   /// - Throws: what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
@@ -122,7 +124,7 @@ extension ServerTimestamp: Equatable where Moment: Equatable {}
 extension ServerTimestamp: Hashable where Moment: Hashable {}
 
 extension ServerTimestamp: DirectlyCoded {
-  /// The moment, or the instruction to store the commit's.
+  /// The time, or the instruction to store the commit's.
   ///
   /// - Throws: `.invalidArgument` outside the years 1 to 9999.
   public func encodeField() throws(DatabaseError) -> FieldInput {
@@ -136,8 +138,8 @@ extension ServerTimestamp: DirectlyCoded {
   }
 }
 
-/// An optional that is stored as null when it is nil, instead of being left out, so that a query
-/// can ask for it and a merge replaces what was there.
+/// An optional that is stored as null when it is nil, instead of being left out. So a query can ask
+/// for it, and a merge replaces the previous value.
 @propertyWrapper
 public struct ExplicitNull<Content: Codable>: Codable {
   /// The value.
@@ -150,7 +152,7 @@ public struct ExplicitNull<Content: Codable>: Codable {
 
   /// Reads a value, or nil.
   ///
-  /// - Throws: `DecodingError` when there is something else.
+  /// - Throws: `DecodingError` for another type.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.decodeOptional(Content.self)
   }
@@ -190,19 +192,19 @@ extension Encoder {
 /// struct Item: Codable { var name: String; @OtherFields var others: [String: Value] }
 /// ```
 ///
-/// The fields stand in the document beside the others, not in a map of their own. Through other
-/// coders, such as `JSONEncoder`, it is an ordinary dictionary.
+/// The fields are in the document beside the others, not in a map of their own. With other coders,
+/// such as `JSONEncoder`, it is an ordinary dictionary.
 @propertyWrapper
 public struct OtherFields: Codable, Sendable, Hashable, OmittedFromDocuments {
   /// The fields, by their names in the document.
   public var wrappedValue: [String: Value]
 
-  /// Holds fields. One that a property is stored in is not written.
+  /// Holds fields. A field that another property is stored in is not written.
   public init(wrappedValue: [String: Value] = [:]) {
     self.wrappedValue = wrappedValue
   }
 
-  /// Takes the fields that no key of the type is for, or from other coders the dictionary that was
+  /// Takes the fields without a key in the type, or with another coder the dictionary that was
   /// written there.
   ///
   /// - Throws: `DecodingError` when the document has a field of the property's own name.
@@ -231,7 +233,7 @@ public struct OtherFields: Codable, Sendable, Hashable, OmittedFromDocuments {
   }
 }
 
-// MARK: - Fields that are missing
+// MARK: - Missing fields
 
 extension KeyedDecodingContainer {
   /// Decodes a document's id, for which there is no field.
@@ -248,18 +250,18 @@ extension KeyedDecodingContainer {
     try OtherFields(from: try superDecoder(forKey: key))
   }
 
-  /// Decodes a moment, nil when the field is missing.
+  /// Decodes a time; nil when the field is missing.
   ///
-  /// - Throws: `DecodingError` when there is something else.
+  /// - Throws: `DecodingError` for another type.
   public func decode<Moment>(
     _ type: ServerTimestamp<Moment>.Type, forKey key: Key
   ) throws -> ServerTimestamp<Moment> {
     try decodeIfPresent(type, forKey: key) ?? ServerTimestamp(wrappedValue: nil)
   }
 
-  /// Decodes a value, nil when the field is missing.
+  /// Decodes a value; nil when the field is missing.
   ///
-  /// - Throws: `DecodingError` when there is something else.
+  /// - Throws: `DecodingError` for another type.
   public func decode<Content>(
     _ type: ExplicitNull<Content>.Type, forKey key: Key
   ) throws -> ExplicitNull<Content> {

@@ -1,16 +1,17 @@
-// Where Ondol meets Foundation: `Date`, `Data` and `Decimal`, the types apps have in their models.
-// Nothing else of the value layer imports it, and only the small half that every platform has.
+// Support for Foundation's `Date`, `Data` and `Decimal`, the types that apps have in their models.
+// Nothing else of the value layer imports Foundation, and this only the small half that every
+// platform has.
 
 public import OndolFoundation
 
-/// Seconds from 1970 to 2001, which dates count from.
+/// Microseconds from 1970 to 2001, from which dates count.
 private let referenceDateMicroseconds: Int64 = 978_307_200_000_000
 
 extension Timestamp {
-  /// The microsecond nearest to `date`, so that a timestamp survives the way through a `Date` and
-  /// back.
+  /// The microsecond nearest to `date`, so that converting a timestamp to a `Date` and back
+  /// restores it.
   ///
-  /// - Throws: `.invalidArgument` outside the years 1 to 9999, which `Date.distantPast` is by two
+  /// - Throws: `.invalidArgument` outside the years 1 to 9999; `Date.distantPast` is outside by two
   ///   days.
   public init(date: Date) throws(DatabaseError) {
     let microseconds = (date.timeIntervalSinceReferenceDate * 1_000_000).rounded()
@@ -20,7 +21,7 @@ extension Timestamp {
     try self.init(microsecondsSince1970: sum)
   }
 
-  /// The moment as a `Date`, exact to the microsecond for some centuries around today.
+  /// The time as a `Date`, exact to the microsecond for some centuries around today.
   public func dateValue() -> Date {
     let microseconds = microsecondsSince1970 - referenceDateMicroseconds
     return Date(timeIntervalSinceReferenceDate: Double(microseconds) / 1_000_000)
@@ -67,7 +68,7 @@ extension DecimalValue: FieldConvertible, FieldReadable {
   /// A decimal.
   public func encodeField() -> FieldInput { FieldInput(.decimal(self)) }
 
-  /// Reads a number, and none whose digits are too many.
+  /// Reads a number, unless it has too many digits.
   public init?(fieldValue: Value) {
     switch fieldValue {
     case .decimal(let value): self = value
@@ -84,7 +85,8 @@ extension Decimal: FieldConvertible, FieldReadable {
     FieldInput(.decimal(try DecimalValue(self)))
   }
 
-  /// Reads a number, and none that would have to be rounded: 0.5 as a double, not 0.1 as one.
+  /// Reads a number, unless it would have to be rounded: 0.5 as a double is read, 0.1 as one is
+  /// not.
   public init?(fieldValue: Value) {
     guard let value = DecimalValue(fieldValue: fieldValue) else { return nil }
     self = value.decimal
@@ -92,7 +94,7 @@ extension Decimal: FieldConvertible, FieldReadable {
 }
 
 extension DecimalValue: Codable {
-  /// Reads a decimal as the decoder has it.
+  /// Reads a decimal in the decoder's form.
   ///
   /// - Throws: what the decoder throws, and when it has 39 digits.
   public init(from decoder: any Decoder) throws {
@@ -109,20 +111,20 @@ extension DecimalValue: Codable {
 }
 
 extension FieldValue {
-  /// Adds to a number, exactly; to a double as a double. Throws `.outOfRange` when the sum has more
-  /// digits than a decimal.
+  /// Adds to a number, exactly; to a double as a double. The write throws `.outOfRange` when the
+  /// sum has more digits than a decimal.
   @_disfavoredOverload
   public static func increment(_ amount: Decimal) -> FieldValue {
     FieldValue(amount) { .increment($0) }
   }
 
-  /// Stores `value` where the field is larger, missing or no number.
+  /// Stores `value` when the field is larger, missing or not a number.
   @_disfavoredOverload
   public static func minimum(_ value: Decimal) -> FieldValue {
     FieldValue(value) { .minimum($0) }
   }
 
-  /// Stores `value` where the field is smaller, missing or no number.
+  /// Stores `value` when the field is smaller, missing or not a number.
   @_disfavoredOverload
   public static func maximum(_ value: Decimal) -> FieldValue {
     FieldValue(value) { .maximum($0) }

@@ -1,6 +1,6 @@
-// A place, checked once when it is made, so that nothing behind it has to.
+// A geographical point, checked once when it is made, so that later code need not check it.
 
-/// A place on Earth by latitude and longitude in degrees. Sorted by latitude, then longitude; there
+/// A place on Earth by latitude and longitude in degrees. Sorted by latitude, then longitude. There
 /// is no query by distance.
 public struct GeoPoint: Sendable, Hashable {
   /// Degrees north, within −90...90.
@@ -8,7 +8,7 @@ public struct GeoPoint: Sendable, Hashable {
   /// Degrees east, within −180...180.
   public let longitude: Double
 
-  /// A place. −0.0 is stored as 0, so that one place has one form.
+  /// A point. −0.0 is stored as 0, so that each place has one form.
   ///
   /// - Parameters:
   ///   - latitude: degrees north, −90 to 90.
@@ -23,7 +23,7 @@ public struct GeoPoint: Sendable, Hashable {
       throw DatabaseError(
         .invalidArgument, "a longitude must be within -180...180 degrees, and is \(longitude)")
     }
-    // Adding zero turns −0.0 into 0, so that one place has one form.
+    // Adding zero turns −0.0 into 0, so that each place has one form.
     self.latitude = latitude + 0
     self.longitude = longitude + 0
   }

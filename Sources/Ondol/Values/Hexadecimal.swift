@@ -1,7 +1,7 @@
-// Bytes as hexadecimal digits: how digests and keys are written where people and JSON read them.
+// Bytes as hexadecimal digits: the form of digests and keys for people and JSON.
 
 extension Sequence<UInt8> {
-  /// The bytes as hexadecimal digits in lower case, two a byte.
+  /// The bytes as hexadecimal digits in lower case, two for each byte.
   package var hexadecimal: String {
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []
@@ -15,7 +15,7 @@ extension Sequence<UInt8> {
 }
 
 extension [UInt8] {
-  /// The bytes that hexadecimal digits spell, two a byte, in either case.
+  /// Parses hexadecimal digits, two for each byte, in either case.
   ///
   /// - Returns: nil when `text` is anything else.
   package init?(hexadecimal text: String) {

@@ -1,14 +1,14 @@
-// What exact sums have in common: one long number in places that have room for carries, which are
-// made small again after many numbers. Doubles have places of 32 bits, decimals of nine digits.
+// The common part of exact sums: one long number in places that have room for carries. The places
+// are normalised after many numbers. Doubles have places of 32 bits, decimals of nine digits.
 
 /// A sum as one long number.
 protocol LongSum: Sendable {
   /// The lowest first; empty until there is a number other than 0.
   var places: [Int64] { get set }
-  /// Numbers added since the places were last made small.
+  /// Numbers added since the places were last normalised.
   var unsettled: Int { get set }
 
-  /// Carries, so that all places but the last are at least 0 and small.
+  /// Carries, so that all places except the last are at least 0 and small.
   mutating func settle()
 }
 
@@ -24,7 +24,7 @@ extension LongSum {
     settle()
   }
 
-  /// The places of the sum without its sign, all of them small, and the sign.
+  /// The places of the sum without its sign, all of them normalised, and the sign.
   var magnitude: (places: [Int64], isNegative: Bool) {
     var sum = self
     sum.settle()

@@ -1,11 +1,10 @@
-// Writes that a server was sent and has not answered, as the errors have them that say so. What
-// becomes of them is in Commits/WriteOutcome.
+// Writes that were sent to a server that has not answered, as errors refer to them.
+// Commits/WriteOutcome determines their outcome.
 
 internal import OndolEngine
 
-/// A write of which it was not known yet whether it is made when its call ended, from
-/// ``DatabaseError/pendingWrite``. It is worth something in the process that has made it, and while
-/// its database is open.
+/// A write whose outcome was unknown when its call ended, from ``DatabaseError/pendingWrite``. It
+/// is valid only in the process that made the write, while its database is open.
 public struct PendingWrite: Sendable, Hashable {
   let ticket: CommitTicket
 
@@ -14,20 +13,20 @@ public struct PendingWrite: Sendable, Hashable {
     left.ticket === right.ticket
   }
 
-  /// Feeds which write it is.
+  /// Hashes the identity of the write.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(ticket)) }
 
   private static let nothing = "; nothing was written"
 
-  /// The error, which says that nothing was written.
+  /// The error, marked as having written nothing.
   static func nothing(_ error: DatabaseError) -> DatabaseError {
     var error = error
     if !error.message.contains(nothing) { error.message += nothing }
     return error
   }
 
-  /// What a caller who goes is told: that nothing is written where the write can be called back, or
-  /// which write is pending.
+  /// The error for a caller that stops waiting: nothing is written if the write can be withdrawn;
+  /// otherwise it identifies the pending write.
   static func error(
     _ code: DatabaseError.Code, _ words: String, _ ticket: CommitTicket
   ) -> DatabaseError {

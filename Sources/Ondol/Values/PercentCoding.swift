@@ -1,10 +1,9 @@
-// Texts with "%" and two hexadecimal digits in the place of some bytes, as in URLs and in names of
-// files.
+// Texts in which "%" and two hexadecimal digits replace some bytes, as in URLs and in file names.
 
 /// Percent-encodes texts.
 package enum PercentCoding {
-  /// The text with every byte encoded but letters, digits, "-", "_", and what `keeps` says. It gets
-  /// the byte's place and the byte.
+  /// The text with every byte encoded except letters, digits, "-", "_", and those that `keeps`
+  /// accepts. `keeps` receives the byte's position and the byte.
   package static func encoded(_ text: String, keeping keeps: (Int, UInt8) -> Bool) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var result: [UInt8] = []
@@ -21,7 +20,7 @@ package enum PercentCoding {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// The text that was encoded; nil when none was.
+  /// The decoded text; nil when it is not an encoded one.
   package static func decoded(_ text: some StringProtocol) -> String? {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]

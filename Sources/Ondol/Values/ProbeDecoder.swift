@@ -1,18 +1,19 @@
-// Makes values of a Codable type that are known to differ: what tells which field a property is
-// stored in. A type is decoded several times, and each time every field holds one of two examples;
-// which one follows the digits of the field's number, so that no two fields change together in all
-// of them. What a property then holds tells by its changes which field it came from.
+// Makes values of a Codable type that are known to differ, to determine which field a property is
+// stored in. A type is decoded several times, and each time every field has one of two examples.
+// The digits of the field's number determine which, so that no two fields change together in all
+// passes. A property's changes then show which field it came from.
 
 internal import OndolFoundation
 internal import OndolEngine
 
-/// A type of which two different values are known, for those whose values cannot be guessed.
+/// A type that provides at least two different values, because its values cannot be guessed.
 ///
-/// Typed collections find out in which field each property of a type is stored by decoding it from
-/// examples. Texts, numbers, dates and the like, enums that are `CaseIterable` and types made of
-/// these need nothing. Other types that refuse most values, such as an e-mail address that is
-/// checked or an enum whose cases have values, say here what they take. Without, a property of
-/// theirs is stored and read, and only what is asked about it by its property is refused.
+/// To find out in which field each property of a type is stored, typed collections decode the type
+/// from examples. Texts, numbers, dates and similar types, enums that are `CaseIterable` and types
+/// made of these need no examples. Other types that refuse most values, such as a validated e-mail
+/// address or an enum with associated values, provide valid values here. Without them, a property
+/// of such a type is still stored and read. Only conditions and orders on that property are
+/// refused.
 ///
 /// ```swift
 /// extension Email: FieldExamples {
@@ -26,16 +27,16 @@ public protocol FieldExamples {
 
 /// One decoding of a type from examples: which of the two each field has.
 final class Probe {
-  /// The number of each field by its path, in the order they were asked for.
+  /// The number of each field by its path, in the order of the requests.
   private(set) var numbers: [String: Int] = [:]
-  /// Which digit of a field's number decides; none in the first pass.
+  /// The digit of a field's number that decides; none in the first pass.
   private let digit: Int?
   let database: Database
-  /// The path of the document's id, when the type has it.
+  /// The path of the document's id, if the type has it.
   private(set) var documentIDPath: String?
-  /// What the document's id is in this pass.
+  /// The document's id in this pass.
   private(set) var documentID: String?
-  /// For the path of each map that was asked for, whether one of its keys is called so.
+  /// For the path of each requested map, whether one of its keys has this name.
   private(set) var keys: [String: @Sendable (String) -> Bool] = [:]
 
   init(digit: Int?, numbers: [String: Int], in database: Database) {
@@ -52,7 +53,7 @@ final class Probe {
   }
 
   fileprivate func note<Key: CodingKey>(_ keys: Key.Type, at path: String) {
-    // Keys that are data take every name, and so tell nothing.
+    // Keys that are data accept every name, and so give no information.
     guard Key(stringValue: "no property is called\u{0}so") == nil else { return }
     self.keys[path] = { Key(stringValue: $0) != nil }
   }
@@ -69,7 +70,7 @@ struct ProbeFailure: Error {
   var reason: String
 }
 
-/// Hands out examples for whatever is asked of it.
+/// Returns examples for every requested type.
 struct ProbeDecoder: Decoder {
   private let probe: Probe
   let codingPath: [any CodingKey]
@@ -81,7 +82,7 @@ struct ProbeDecoder: Decoder {
     self.userInfo = userInfo
   }
 
-  /// Types that contain themselves are made so deep.
+  /// The depth to which types that contain themselves are made.
   private static let maximumDepth = 6
 
   fileprivate var isTooDeep: Bool { codingPath.count >= Self.maximumDepth }
@@ -99,7 +100,7 @@ struct ProbeDecoder: Decoder {
 
   func singleValueContainer() -> any SingleValueDecodingContainer { ProbedValue(decoder: self) }
 
-  /// The example that is this pass's.
+  /// The example of this pass.
   fileprivate func example<Content: Decodable>(_ type: Content.Type) throws -> Content {
     let path = dotted(codingPath)
     if let examples = Self.examples(of: type, in: probe.database) {
@@ -121,7 +122,7 @@ struct ProbeDecoder: Decoder {
     }
   }
 
-  /// The document's id, which is no field.
+  /// The document's id, which is not a field.
   func documentID<ID: DocumentIDConvertible>(_ type: ID.Type) -> ID {
     let path = dotted(codingPath)
     let id = probe.isSecond(path) ? "probe-b" : "probe-a"
@@ -129,7 +130,7 @@ struct ProbeDecoder: Decoder {
     return ID.make(from: probe.database.collection("probes").document(id))
   }
 
-  /// Two different values of a type, none where its own decoding makes them.
+  /// Two different values of a type; none when its own decoding makes them.
   private static func examples<Content>(
     of type: Content.Type, in database: Database
   ) -> [Content]? {
@@ -142,7 +143,7 @@ struct ProbeDecoder: Decoder {
     Array(type.allCases)
   }
 
-  /// Texts and dates are such that what is worked out of them is seldom equal to them.
+  /// Texts and dates are chosen such that values computed from them seldom equal them.
   private static func pair(of type: any Any.Type, in database: Database) -> Any? {
     switch type {
     case is String.Type: [" Probe Ä b ", " pRobe é C "]
@@ -187,13 +188,13 @@ struct ProbeDecoder: Decoder {
   }
 }
 
-/// Fields that are all there.
+/// Fields that all exist.
 private struct ProbedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let decoder: ProbeDecoder
 
   var codingPath: [any CodingKey] { decoder.codingPath }
 
-  /// Asked for by types whose keys are data, and by enums with values of their own.
+  /// Used by types whose keys are data, and by enums with associated values.
   var allKeys: [Key] {
     if decoder.isTooDeep { return [] }
     return Key(stringValue: "probe").map { [$0] } ?? []
@@ -222,7 +223,7 @@ private struct ProbedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func superDecoder(forKey key: Key) -> any Decoder { decoder.below(key) }
 }
 
-/// A list of one element, of more when more is asked for.
+/// A list of one element, or of more when more are requested.
 private struct ProbedElements: UnkeyedDecodingContainer {
   let decoder: ProbeDecoder
   private(set) var currentIndex = 0
@@ -259,7 +260,7 @@ private struct ProbedElements: UnkeyedDecodingContainer {
   mutating func superDecoder() -> any Decoder { step() }
 }
 
-/// A value that is a whole.
+/// A single value.
 private struct ProbedValue: SingleValueDecodingContainer {
   let decoder: ProbeDecoder
 

@@ -1,16 +1,16 @@
-// The rules for names: of collections and documents (the segments of a path) and of fields.
-// Everything that takes a name from an app asks here, so that a message says the same everywhere.
+// The rules for names: of collections and documents (the segments of a path) and of fields. All
+// code that takes a name from an app uses these checks, so that messages are the same everywhere.
 
 internal import OndolEngine
 
 /// Checks of names and paths. The limits are Firestore's.
 enum ResourceName {
-  /// Bytes in the name of a collection, a document or a field.
+  /// The most bytes in the name of a collection, a document or a field.
   static let maximumLength = 1_500
-  /// Documents within documents.
+  /// The deepest nesting of documents.
   static let maximumDepth = 100
 
-  /// Why `id` cannot name a collection or a document, or nil when it can.
+  /// Why `id` cannot be the name of a collection or a document; nil when it can.
   static func problem(withID id: String) -> String? {
     if id.isEmpty { return "it is empty" }
     if id.utf8.count > maximumLength {
@@ -22,7 +22,7 @@ enum ResourceName {
     return nil
   }
 
-  /// Whether `id` is a name of one segment that needs no second look, as most ids are: short, of
+  /// Whether `id` is a name of one segment that needs no further check, as most ids are: short, of
   /// ASCII, without "/" and "." and not beginning with "_".
   static func isPlainID(_ id: String) -> Bool {
     id.withUTF8Bytes { bytes in
@@ -37,7 +37,7 @@ enum ResourceName {
     }
   }
 
-  /// Why `name` cannot name a field, or nil when it can.
+  /// Why `name` cannot be the name of a field; nil when it can.
   static func problem(withField name: String) -> String? {
     if name.isEmpty { return "it is empty" }
     if name.utf8.count > maximumLength {
@@ -57,7 +57,7 @@ enum ResourceName {
 
   /// The segments of a path as an app writes it: one leading and one trailing "/" are allowed.
   static func segments(of path: String) throws(DatabaseError) -> [String] {
-    // Most often it is one segment.
+    // Usually it is one segment.
     if !path.isEmpty, !path.utf8.contains(UInt8(ascii: "/")) { return [path] }
     // By code unit: a "/" followed by a combining mark is one `Character`, and still a separator.
     let separator = UInt8(ascii: "/")

@@ -1,12 +1,12 @@
-// What snapshots say of themselves beside their content: whether a server was away when they were
-// made.
+// Information about snapshots apart from their content: whether a server could be reached when they
+// were made.
 
-/// What is known of a snapshot beside its content.
+/// Information about a snapshot apart from its content.
 public struct SnapshotMetadata: Sendable, Hashable {
-  /// Whether the server could not be reached when the snapshot was made, so that others may have
-  /// changed what it shows. Never so where the database is in a directory or in memory. A listener
-  /// gets a snapshot when this begins, and another one when the server answers again and what
-  /// others have done meanwhile is shown.
+  /// Whether the server could not be reached when the snapshot was made, so that other processes
+  /// may have changed the data since. Always false for a database in a directory or in memory. A
+  /// listener receives a snapshot when an outage begins, and another one when the server answers
+  /// again and the changes made meanwhile are shown.
   public let isStale: Bool
 
   init(isStale: Bool) { self.isStale = isStale }

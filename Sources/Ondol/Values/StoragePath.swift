@@ -1,13 +1,13 @@
-// The rules for storage paths, Firebase Storage's: "/" separates, a leading, trailing or repeated
-// one means nothing, and there are no folders but those that paths spell. Line breaks are not
-// allowed there; here no control character is. Everything that takes a path asks here, so that one
-// path has one form, which is the id its row has.
+// The rules for storage paths, which are Firebase Storage's: "/" separates, a leading, trailing or
+// repeated one is ignored, and folders exist only as parts of paths. Firebase does not allow line
+// breaks; here no control character is allowed. All code that takes a path uses these checks, so
+// that each path has one form, which is the id of its row.
 
 internal import OndolEngine
 
 /// Storage paths as texts.
 enum StoragePath {
-  /// Bytes of UTF-8 in a path, as Google Cloud Storage has it.
+  /// The most bytes of UTF-8 in a path, the same limit as Google Cloud Storage's.
   static let maximumLength = 1_024
 
   private static let separator = UInt8(ascii: "/")
@@ -21,7 +21,7 @@ enum StoragePath {
     return parts.map { String(Substring($0)) }.joined(separator: "/")
   }
 
-  /// Why `path` cannot be the path of an object, or nil when it can and is in its normal form.
+  /// Why `path` cannot be the path of an object; nil when it can and is in its normal form.
   static func problem(with path: String) -> String? {
     let bytes = path.utf8
     if bytes.isEmpty { return "the root is a folder; append a name" }
@@ -58,6 +58,6 @@ enum StoragePath {
     return "\(folder)/\(child)"
   }
 
-  /// What all paths below `folder` begin with; empty for the root.
+  /// The prefix of all paths below `folder`; empty for the root.
   static func prefix(ofFolder folder: String) -> String { folder.isEmpty ? "" : folder + "/" }
 }

@@ -1,9 +1,9 @@
-// Letters that make one with the letter before them: of Hangul a syllable, of Kana one with voice.
-// Part of the frozen tables, which tokens and keys of texts are made with.
+// Letters that combine with the previous letter: in Hangul into a syllable, in Kana into a voiced
+// letter. Part of the frozen tables with which tokens and keys of texts are made.
 
-/// Composition of Kana with the marks of voice.
+/// Composition of Kana with voicing marks.
 enum Kana {
-  /// The letter that a letter and a mark of voice make; nil when they make none.
+  /// The letter that a letter and a voicing mark combine to; nil when they do not combine.
   static func voiced(_ letter: UInt32, by mark: UInt32) -> UInt32? {
     guard mark == 0x3099 || mark == 0x309a else { return nil }
     if (0x306f...0x307d).contains(letter) || (0x30cf...0x30dd).contains(letter) {
@@ -23,8 +23,8 @@ enum Kana {
 
 /// Composition of syllables.
 enum Hangul {
-  /// The syllable that two characters make: a leading consonant and a vowel, or a syllable without
-  /// a final consonant and one. Nil when they make none.
+  /// The syllable that two characters combine to: a leading consonant and a vowel, or a syllable
+  /// without a final consonant and a final consonant. Nil when they do not combine.
   static func compose(_ left: UInt32, _ right: UInt32) -> UInt32? {
     if (0x1100...0x1112).contains(left), (0x1161...0x1175).contains(right) {
       return 0xac00 + ((left - 0x1100) * 21 + (right - 0x1161)) * 28

@@ -1,24 +1,24 @@
 // Documents of a collection repeat the same few names, so they store numbers and the collection
-// stores the names once. A name keeps its number for ever; new names get the next one, and whoever
-// encodes a document persists what was added in the same commit.
+// stores the names once. A name keeps its number for ever, and new names get the next one. The code
+// that encodes a document stores the added names in the same commit.
 
 internal import OndolEngine
 
 /// The names of fields in a collection, by number and the other way round.
 struct SymbolTable: Sendable {
-  /// Maps with a name beyond these store their names themselves: such maps are used as
+  /// Maps with a name beyond this number store their names themselves. Such maps are used as
   /// dictionaries, and a table of all their keys would only be another copy of them.
   static let maximumCount = 60_000
 
   /// The names in the order of their numbers, from 0.
   private(set) var names: [String] = []
 
-  /// A hash table of the numbers, one more than each, 0 where a place is free: every field that is
-  /// decoded asks for one, so it is smaller and quicker than a dictionary. A power of two of
-  /// places, at most half of them taken; a name stands at its hash or as soon as possible behind.
+  /// A hash table of the numbers, each plus one, and 0 in a free place. Every decoded field looks
+  /// one up, so it is smaller and faster than a dictionary. It has a power of two of places, at
+  /// most half of them used. A name is at its hash or in the next free place after it.
   private var places: [UInt32] = []
 
-  /// How many names may be added.
+  /// The most names that may be added.
   private let limit: Int
 
   /// What the documents with these names have that not all versions know.
@@ -29,10 +29,10 @@ struct SymbolTable: Sendable {
   /// Whether two of the names are spellings of one, so that a map with both cannot be read.
   var hasTwoSpellings: Bool { spellings.hasTwoOfOne }
 
-  /// Different in every process, so that nobody can choose names that all meet at one place.
+  /// Different in every process, so that an attacker cannot choose names that collide.
   private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize())
 
-  /// A table without names, to which `limit` can be added; with a limit of 0 all maps store their
+  /// A table without names, to which `limit` can be added. With a limit of 0, all maps store their
   /// names themselves.
   init(limit: Int = maximumCount) {
     self.limit = limit
@@ -47,7 +47,7 @@ struct SymbolTable: Sendable {
   }
 
   var count: Int { names.count }
-  /// How many more names there is room for.
+  /// How many more names fit.
   var room: Int { limit - names.count }
 
   /// Adds a name that was read from a file.
@@ -66,24 +66,24 @@ struct SymbolTable: Sendable {
     symbol < UInt32(names.count) ? names[Int(symbol)] : nil
   }
 
-  /// The number of `name`, or nil when no document has used it.
+  /// The number of `name`; nil when no document has used it.
   func symbol(_ name: String) -> UInt32? {
     guard !places.isEmpty else { return nil }
     let found = places[place(of: name)]
     return found == 0 ? nil : found - 1
   }
 
-  /// Whether `symbol` is the number of `name`, where that is quickly seen: between names of ASCII
-  /// and of one length, Swift's comparison and that of the bytes agree.
+  /// Whether `symbol` is the number of `name`, if that can be decided quickly: for ASCII names of
+  /// the same length, Swift's comparison and that of the bytes agree.
   func isCertainly(_ name: String, _ symbol: UInt32) -> Bool {
     guard symbol < UInt32(names.count), spellings.areASCII else { return false }
     let known = names[Int(symbol)]
     return isOneName(known, name) && known.utf8.count == name.utf8.count
   }
 
-  /// The number of `name`, a new one if need be; nil when the table is full.
+  /// The number of `name`, a new one if necessary; nil when the table is full.
   ///
-  /// Throws `.invalidArgument` when no field can have the name.
+  /// Throws `.invalidArgument` when the name is not valid for a field.
   mutating func symbol(adding name: String) throws(DatabaseError) -> UInt32? {
     if let symbol = symbol(name) { return symbol }
     if let problem = ResourceName.problem(withField: name) {
@@ -108,7 +108,7 @@ struct SymbolTable: Sendable {
     }
   }
 
-  /// Where `name` stands, or where it would.
+  /// The place of `name`, or where it would be.
   private func place(of name: String) -> Int {
     name.withUTF8Bytes { bytes in
       let mask = places.count - 1
@@ -122,7 +122,7 @@ struct SymbolTable: Sendable {
 }
 
 /// The names by whose numbers rows were made. A class, so that whether they are those of a
-/// collection is asked once for all of the rows.
+/// collection is checked once for all of the rows.
 final class RowNames: Sendable {
   let symbols: SymbolTable
 
@@ -131,17 +131,17 @@ final class RowNames: Sendable {
   }
 }
 
-/// The way to a field made ready for one collection: the names with their numbers.
+/// A field path prepared for one collection: the names with their numbers.
 struct ResolvedPath: Sendable {
   struct Step: Sendable {
     var name: String
-    /// Nil when the collection's table lacks the name; it can still be in a map that has its own
+    /// Nil when the collection's table lacks the name. It can still be in a map that has its own
     /// names.
     var symbol: UInt32?
   }
 
   let steps: [Step]
-  /// The field's number when it is at the top of documents and has one, else -1.
+  /// The field's number when it is at the top of documents and has one, otherwise -1.
   let topSymbol: Int
 
   init(_ names: FieldNames, in symbols: SymbolTable) {

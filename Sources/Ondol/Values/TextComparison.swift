@@ -1,26 +1,26 @@
-// How texts are compared where people read them: without case, without accents and width, with
-// numbers in them by their value. A comparison is a function from a text to another one, its key,
-// and keys are compared by their bytes as all texts are. So an index stores keys beside texts, a
-// sort in memory and a live result compare the same keys, and nothing else knows how it is done.
+// Comparisons of texts for people: without case, without accents and width, with numbers in them by
+// their value. A comparison is a function from a text to another one, its key, and keys are
+// compared by their bytes like all texts. So an index stores keys beside texts, a sort in memory
+// and a live result compare the same keys, and no other code knows the details.
 //
-// Frozen: the rows of an index are made with it at a write and must be the same when they are made
-// again years later. The tables are those of the search's tokenizer, and CaseTables. What the
-// catalog knows a comparison by is a number of this comparison with these tables; another table is
+// Frozen: a write makes the rows of an index with it, and they must be the same when they are made
+// again years later. The tables are those of the search's tokenizer, and CaseTables. The catalog
+// identifies a comparison by a number for this comparison with these tables; another table gets
 // another number.
 //
 //   caseInsensitive   characters by their full case folding; nothing else
 //   folded            characters by the tokenizer's table, which leaves out case, accents and
 //                     width; marks are left out; letters of Hangul are composed to syllables, and
-//                     Kana with its marks of voice; punctuation of full width is that of ASCII
-//   natural           folded, and each run of ASCII digits is 0, then how many digits there are
-//                     without leading zeros, then those digits
+//                     Kana with its voicing marks; full-width punctuation is that of ASCII
+//   natural           folded, and each run of ASCII digits is 0, then the number of digits without
+//                     leading zeros, then those digits
 //
-// How many digits there are is one character from 21 ("!", none) on; for each 90 of them there is a
-// 7E in front. Longer numbers are thus behind shorter ones, and numbers are where digits are.
+// The number of digits is one character from 21 ("!", none) on; for each 90 of them there is a 7E
+// before it. So longer numbers come after shorter ones, and numbers are where digits are.
 
 internal import OndolEngine
 
-/// How texts are compared, where it is not by their bytes.
+/// How texts are compared, when not by their bytes.
 ///
 /// ```swift
 /// items.order(by: "name", comparing: .folded)
@@ -28,24 +28,24 @@ internal import OndolEngine
 /// ```
 ///
 /// The rules are the same on every system and in every later version, so that an index may be made
-/// with them: `createIndex(on: [.ascending("name", comparing: .folded)])`. They belong to no
-/// country: what a dictionary of one would do beyond them changes with its tables, under an index.
-/// Values that are no texts compare as ever.
+/// with them: `createIndex(on: [.ascending("name", comparing: .folded)])`. They do not depend on a
+/// language, because the rules of a language's dictionary would change with its tables, under an
+/// existing index. Values that are not texts compare as usual.
 public enum TextComparison: String, Sendable, Hashable, CaseIterable {
-  /// Letters' case aside: `"Apple"` is `"APPLE"`, and `"straße"` is `"STRASSE"`. Accents count.
+  /// Ignores case: `"Apple"` equals `"APPLE"`, and `"straße"` equals `"STRASSE"`. Accents count.
   case caseInsensitive
-  /// Case, accents and width aside: `"Élan"` is `"elan"`, and `"ＡＢＣ"` is `"abc"`.
+  /// Ignores case, accents and width: `"Élan"` equals `"elan"`, and `"ＡＢＣ"` equals `"abc"`.
   case folded
-  /// As `folded`, and digits count as the number that they write: `"Apple 2"` is before
-  /// `"Apple 10"`, however long the numbers are. `"007"` is `"7"`.
+  /// Like `folded`, and digits count as numbers: `"Apple 2"` is before `"Apple 10"`, however long
+  /// the numbers are. `"007"` equals `"7"`.
   case natural
 
-  /// What the comparison makes of a value: a text's key, and any other value itself.
+  /// The comparison's result for a value: a text's key, and any other value itself.
   func value(of value: Value) -> Value {
     if case .string(let text) = value { .string(key(of: text)) } else { value }
   }
 
-  /// The text that `text` is compared by.
+  /// The text by which `text` is compared.
   ///
   /// - Complexity: O(n) in the bytes of the text.
   func key(of text: String) -> String {
@@ -79,12 +79,10 @@ extension TextComparison {
     self = known
   }
 
-  /// What is behind a field's name where the field is compared so. No path has a `~` that does not
-  /// stand in backticks.
+  /// The suffix of a field's name for this comparison. In a path, `~` is allowed only in backticks.
   var suffix: String { "~" + rawValue }
 
-  /// The field that a text names, and how it is compared: `name~folded`. By bytes when nothing is
-  /// said.
+  /// The field that a text names, and its comparison: `name~folded`. Without a suffix, by bytes.
   static func split(_ text: some StringProtocol) -> (field: String, comparison: TextComparison?) {
     for comparison in allCases where text.utf8.count > comparison.suffix.utf8.count {
       let end = comparison.suffix.utf8
@@ -99,7 +97,7 @@ extension TextComparison {
 /// Makes the key of one text.
 private struct TextKey {
   private var bytes: [UInt8] = []
-  /// The last character, which the next one may be composed with.
+  /// The last character, with which the next one may be composed.
   private var last: UInt32?
 
   static func key(of text: [UInt8], _ tables: CharacterTables, isFolded: Bool) -> [UInt8] {
@@ -136,7 +134,7 @@ private struct TextKey {
     compose(folded, tables)
   }
 
-  /// What is meant by a blank or by punctuation of full width; letters and digits are in the table.
+  /// The narrow form of a space or of full-width punctuation; letters and digits are in the table.
   private static func narrowed(_ character: UInt32) -> UInt32? {
     if character == 0x3000 { return 0x20 }
     guard (0xff01...0xff5e).contains(character) else { return nil }

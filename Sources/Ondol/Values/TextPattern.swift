@@ -1,9 +1,10 @@
-// What a text is searched for: at its beginning, as a whole or anywhere in it, letters' case aside
-// or not. Case is left aside by comparing both in lower case, which depends on no language.
+// What a condition looks for in a text: at its beginning, as a whole or anywhere in it, with or
+// without regard to case. To ignore case, both are compared in lower case, which does not depend on
+// a language.
 
 internal import OndolEngine
 
-/// A text that others are searched for.
+/// A text to look for in others.
 struct TextPattern: Sendable, Hashable {
   /// Where in a text it must be found. The numbers are part of the file format.
   enum Place: UInt8, Sendable {
@@ -12,7 +13,7 @@ struct TextPattern: Sendable, Hashable {
     case anywhere = 2
   }
 
-  /// In lower case where case is left aside.
+  /// In lower case when case is ignored.
   let text: ExactText
   let place: Place
   let ignoresCase: Bool

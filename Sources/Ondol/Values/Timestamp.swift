@@ -1,9 +1,9 @@
-// A moment in microseconds: what a commit's clock gives, and what is stored and indexed. One value
-// outside the public range stands for "the moment of this commit" while a write is on its way; no
-// public initialiser makes it and no decoder accepts it, so it cannot be confused with data.
+// A time in microseconds: what a commit's clock gives, and what is stored and indexed. One value
+// outside the public range means "the time of this commit" until the commit is made. No public
+// initialiser makes it and no decoder accepts it, so it cannot be confused with data.
 
-/// A moment, in whole microseconds, of the years 1 to 9999 in UTC: what Firestore stores. A `Date`
-/// may be used in its place in all writes and reads.
+/// A time, in whole microseconds, of the years 1 to 9999 in UTC, as Firestore stores it. A `Date`
+/// may be used instead in all writes and reads.
 public struct Timestamp: Sendable, Hashable {
   /// Microseconds since the beginning of 1970 in UTC; negative before it.
   public let microsecondsSince1970: Int64
@@ -13,18 +13,18 @@ public struct Timestamp: Sendable, Hashable {
   /// The last microsecond of the year 9999.
   public static let maximum = Timestamp(unchecked: 253_402_300_799_999_999)
 
-  /// The commit's own moment, not known yet. It sorts after every real one.
+  /// The commit's own time, not known yet. It sorts after every real one.
   static let pending = Timestamp(unchecked: Int64.max)
 
-  /// Whether this stands for the moment of a commit on its way.
+  /// Whether this means the time of a commit that is not made yet.
   var isPending: Bool { self == .pending }
 
-  /// A moment that is known to be in range, or the pending one.
+  /// A time that is known to be in range, or the pending one.
   init(unchecked microseconds: Int64) {
     microsecondsSince1970 = microseconds
   }
 
-  /// A moment in microseconds since 1970.
+  /// A time in microseconds since 1970.
   ///
   /// - Throws: `.invalidArgument` outside the years 1 to 9999.
   public init(microsecondsSince1970 microseconds: Int64) throws(DatabaseError) {
@@ -32,7 +32,7 @@ public struct Timestamp: Sendable, Hashable {
     microsecondsSince1970 = microseconds
   }
 
-  /// A moment in seconds since 1970 and nanoseconds after them, rounded down to a microsecond as
+  /// A time in seconds since 1970 and nanoseconds after them, rounded down to a microsecond as
   /// Firestore stores it.
   ///
   /// - Throws: `.invalidArgument` outside the years 1 to 9999, or when the nanoseconds are not

@@ -1,13 +1,13 @@
-// Values through coders that are not a document's, JSON's for one. A document's coders never come
-// here: a value stands in a field as itself.
+// Values with coders that are not a document's, such as JSON's. A document's coders never come
+// here: a field stores a value natively.
 
 internal import OndolFoundation
 
 extension Value: Codable {
-  /// Reads null, a boolean, a number, a text, a list or a dictionary, whichever it is. Other kinds
-  /// come back as what they were written as.
+  /// Reads null, a boolean, a number, a text, a list or a dictionary. Values of other types are
+  /// read as the type that they were written as.
   ///
-  /// - Throws: what the decoder throws when it is none of these.
+  /// - Throws: what the decoder throws for anything else.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if container.decodeNil() {
@@ -27,8 +27,8 @@ extension Value: Codable {
     }
   }
 
-  /// Writes the value as what the encoder has for it: a timestamp as the encoder writes a `Date`,
-  /// bytes as `Data`, a reference as its path, a vector as a list of numbers.
+  /// Writes the value in the encoder's form: a timestamp as the encoder writes a `Date`, bytes as
+  /// `Data`, a reference as its path, a vector as a list of numbers.
   ///
   /// - Throws: what the encoder throws, as `JSONEncoder` does for NaN.
   public func encode(to encoder: any Encoder) throws {

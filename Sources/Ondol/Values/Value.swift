@@ -1,34 +1,34 @@
-// The values a field can have, and nothing about bytes: those are in ValueCoding (documents) and
-// KeyCoding (index keys). How values compare is in ValueOrder.
+// The values that a field can have, without their bytes: ValueCoding has those of documents,
+// KeyCoding those of index keys. ValueOrder defines how values compare.
 
-/// The value of a field, as reads give it back.
+/// The value of a field, as reads return it.
 ///
 /// ```swift
 /// let value: Value = ["name": "Lamp", "price": 30, "tags": ["oak", nil]]
 /// value["name"]?.string
 /// ```
 ///
-/// Reads of snapshots convert to Swift types, so this is needed where the type is not known. It may
-/// also be written, as any `FieldConvertible`.
+/// Snapshots convert fields to Swift types, so this type is needed only when a field's type is
+/// unknown. It may also be written, like any `FieldConvertible`.
 ///
 /// Types are ordered as in Firestore: null, booleans, numbers, timestamps, texts, bytes,
-/// references, places, arrays, vectors, maps; behind them blobs, which Firestore lacks.
+/// references, geographical points, arrays, vectors, maps; then blobs, which Firestore lacks.
 ///
-/// Values are equal when they compare equal in the order that queries sort by: 1 equals 1.0 and a
+/// Values are equal when they compare equal in the order by which queries sort: 1 equals 1.0 and a
 /// decimal of 1, NaN equals NaN and −0.0 equals 0. Texts are equal when their UTF-8 is.
 public enum Value: Sendable {
-  /// Null, which is not the same as a field that is missing.
+  /// Null, which differs from a missing field.
   case null
   /// True or false. Never equal to a number.
   case boolean(Bool)
-  /// A whole number.
+  /// An integer.
   case integer(Int64)
   /// A floating-point number.
   case double(Double)
   /// A number of up to 38 decimal digits, exact.
   // Indirect, so that every other value stays as small as it is.
   indirect case decimal(DecimalValue)
-  /// A moment, in whole microseconds, of the years 1 to 9999.
+  /// A time, in whole microseconds, of the years 1 to 9999.
   case timestamp(Timestamp)
   /// A text, ordered by its UTF-8 bytes.
   case string(String)
@@ -36,7 +36,7 @@ public enum Value: Sendable {
   case bytes([UInt8])
   /// A reference to a document, by its path.
   case reference(DocumentPath)
-  /// A place on Earth.
+  /// A geographical point.
   case geoPoint(GeoPoint)
   /// A list of values of any types.
   case array([Value])
@@ -52,41 +52,41 @@ public enum Value: Sendable {
 extension Value {
   /// Whether this is null.
   public var isNull: Bool { if case .null = self { true } else { false } }
-  /// The boolean, or nil when this is something else.
+  /// The boolean; nil for another type.
   public var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
-  /// The integer, or nil when this is something else, be it a double.
+  /// The integer; nil for another type, including a double.
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-  /// The double, or nil when this is something else, be it an integer.
+  /// The double; nil for another type, including an integer.
   public var double: Double? { if case .double(let value) = self { value } else { nil } }
-  /// The decimal, or nil when this is something else, be it another number.
+  /// The decimal; nil for another type, including another number.
   public var decimal: DecimalValue? { if case .decimal(let value) = self { value } else { nil } }
-  /// The timestamp, or nil when this is something else.
+  /// The timestamp; nil for another type.
   public var timestamp: Timestamp? { if case .timestamp(let value) = self { value } else { nil } }
-  /// The text, or nil when this is something else.
+  /// The text; nil for another type.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
-  /// The bytes, or nil when this is something else.
+  /// The bytes; nil for another type.
   public var bytes: [UInt8]? { if case .bytes(let value) = self { value } else { nil } }
-  /// The path of the document referred to, or nil when this is something else.
+  /// The path of the referenced document; nil for another type.
   public var reference: DocumentPath? {
     if case .reference(let value) = self { value } else { nil }
   }
-  /// The place, or nil when this is something else.
+  /// The geographical point; nil for another type.
   public var geoPoint: GeoPoint? { if case .geoPoint(let value) = self { value } else { nil } }
-  /// The elements, or nil when this is something else.
+  /// The elements; nil for another type.
   public var array: [Value]? { if case .array(let value) = self { value } else { nil } }
-  /// The vector, or nil when this is something else.
+  /// The vector; nil for another type.
   public var vector: VectorValue? { if case .vector(let value) = self { value } else { nil } }
-  /// The fields, or nil when this is something else.
+  /// The fields; nil for another type.
   public var map: [String: Value]? { if case .map(let value) = self { value } else { nil } }
-  /// The reference to stored content, or nil when this is something else.
+  /// The reference to stored content; nil for another type.
   public var blob: BlobReference? { if case .blob(let value) = self { value } else { nil } }
 
   /// The value of a field of a map; nil when it is missing or when this is not a map.
   public subscript(name: String) -> Value? { map?[name] }
 
-  /// Whether what is sought is this value or, where it holds others, anywhere in it.
+  /// Whether this value or one inside it matches.
   ///
-  /// - Parameter isSought: asked of values that hold no others.
+  /// - Parameter isSought: called with values that contain no others.
   func hasLeaf(_ isSought: (Value) -> Bool) -> Bool {
     switch self {
     case .array(let elements): elements.contains { $0.hasLeaf(isSought) }
@@ -114,7 +114,7 @@ extension Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressib
   public init(stringLiteral value: String) { self = .string(value) }
   /// An array.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
-  /// A map. When a name stands twice, the last value counts.
+  /// A map. When a name occurs twice, the last value counts.
   public init(dictionaryLiteral elements: (String, Value)...) {
     self = .map(Dictionary(elements) { _, last in last })
   }
@@ -123,7 +123,7 @@ extension Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressib
 // MARK: - Description
 
 extension Value: CustomStringConvertible {
-  /// The value, much as it would stand in JSON, for logs and messages.
+  /// The value, similar to JSON, for logs and messages.
   public var description: String {
     switch self {
     case .null: "null"
@@ -149,7 +149,7 @@ extension Value: CustomStringConvertible {
 }
 
 extension Value {
-  /// The value of a server timestamp while its commit is on its way.
+  /// The value of a server timestamp until the commit sets it.
   static let pendingTimestamp = Value.timestamp(.pending)
 
   /// The value with every pending timestamp replaced by `moment`, once the commit is known.

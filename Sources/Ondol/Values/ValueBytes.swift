@@ -1,6 +1,6 @@
-// Numbers and tables in a document's bytes, writing and reading. Whatever can be out of bounds
-// answers nil or throws; the readers of symbols and slots rely on `container(at:)` having checked
-// that the tables are there.
+// Numbers and tables in a document's bytes, writing and reading. Everything that can be out of
+// bounds returns nil or throws. The readers of symbols and slots rely on `container(at:)` having
+// checked the tables.
 
 internal import OndolEngine
 
@@ -13,7 +13,7 @@ extension [UInt8] {
     }
   }
 
-  /// Appends a whole number as a value: its tag, and as many bytes as it needs.
+  /// Appends an integer as a value: its tag, and as many bytes as it needs.
   mutating func append(tagged value: Int64) {
     let (tag, width) =
       if Int16(exactly: value) != nil {
@@ -53,7 +53,7 @@ extension [UInt8] {
 }
 
 extension Span<UInt8> {
-  /// The octet at `offset`, or nil behind the end.
+  /// The octet at `offset`; nil beyond the end.
   func octet(at offset: Int) -> UInt8? {
     offset < count ? self[offset] : nil
   }
@@ -64,7 +64,7 @@ extension Span<UInt8> {
     Int(self[offset]) | Int(self[offset + 1]) << 8
   }
 
-  /// The number of `width` bytes at `offset`, low byte first, or nil behind the end.
+  /// The number of `width` bytes at `offset`, low byte first; nil beyond the end.
   func littleEndian(at offset: Int, width: Int) -> UInt64? {
     guard offset <= count - width else { return nil }
     if width == 8 { return word(at: offset) }
@@ -75,7 +75,7 @@ extension Span<UInt8> {
     return bits
   }
 
-  /// The integer or double whose tag is at `offset`, or nil when there is none or not all of it.
+  /// The integer or double whose tag is at `offset`; nil when there is none or it is incomplete.
   func number(at offset: Int) -> Value? {
     guard let tag = octet(at: offset), let width = ValueCoding.width(ofNumber: tag),
       let bits = littleEndian(at: offset + 1, width: width)
@@ -86,8 +86,8 @@ extension Span<UInt8> {
     }
   }
 
-  /// The decimal whose tag is in front of `offset`, in its one form, and how many bytes it has; nil
-  /// when there is none.
+  /// The decimal whose tag is before `offset`, in its one form, and its length in bytes; nil when
+  /// there is none.
   func decimal(at offset: Int) -> (value: DecimalValue, length: Int)? {
     guard let head = octet(at: offset), let exponent = littleEndian(at: offset + 1, width: 2)
     else { return nil }
@@ -104,7 +104,8 @@ extension Span<UInt8> {
     return (value, 3 + width)
   }
 
-  /// The variable-length number at `offset`, in its shortest form and of at most 35 bits, or nil.
+  /// The variable-length number at `offset`, in its shortest form and of at most 35 bits; otherwise
+  /// nil.
   @inline(__always)
   func varint(at offset: Int) -> (value: Int, length: Int)? {
     guard let first = octet(at: offset) else { return nil }

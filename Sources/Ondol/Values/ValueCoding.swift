@@ -1,6 +1,6 @@
-// Documents as bytes, form D1: what the log, the memtables and the segments hold as a document's
-// row. Made once by ValueEncoder on the write path; read in place by DocumentView, or as a whole by
-// ValueReader.
+// Documents as bytes, form D1: the row of a document in the log, the memtables and the segments.
+// ValueEncoder makes it once on the write path; DocumentView reads it in place, ValueReader as a
+// whole.
 //
 //   document  version u64, update time i64, create time i64 (microseconds), then one map
 //
@@ -8,12 +8,12 @@
 //             symbols  count x u16 | short: u8, ascending
 //                      named: count slots of names, in the order of the names
 //             slots    count x u16 | wide: u32
-//             names, then values, one behind the other in the order of their slots, without gaps
+//             names, then values, consecutive in the order of their slots, without gaps
 //   array     the same with tag E8 and without symbols
 //
 //   slot      F000...FFFF: a value in 12 bits, null, false, true or an integer of -1024...1023
-//             otherwise where the value is, counted from the container's tag
-//             (wide: FFFFF000...FFFFFFFF, otherwise where the value is)
+//             otherwise the position of the value, counted from the container's tag
+//             (wide: FFFFF000...FFFFFFFF, otherwise the position of the value)
 //
 //   value     tag, then  10 i16   11 i32   12 i64   18 f64   19 f32   20 timestamp i64
 //             1a decimal: count of bytes (+ 80 when negative), exponent i16, coefficient
@@ -23,32 +23,32 @@
 //   name      varint length, bytes
 //
 // All numbers are low byte first. A reader finds a field by its symbol's place in the table and
-// jumps over everything else. Because values leave no gaps, a whole document is read in one pass
-// whose length is the document's, whatever the offsets claim.
+// skips everything else. Because values leave no gaps, a whole document is read in one pass as long
+// as the document, whatever the offsets claim.
 //
-// Narrow is the rule; wide is for containers of 60 KiB and more. A map with a name that has no
-// symbol (SymbolTable is full) has all its names itself. The same fields and the same table give
-// the same bytes.
+// Narrow containers are usual; wide is for containers of 60 KiB and more. A map with a name that
+// has no symbol (SymbolTable is full) stores all its names itself. The same fields and the same
+// table give the same bytes.
 //
 // Timestamps of the commit itself, and the document's version and update time, are stamps: places
 // that the sequencer fills in.
 
 internal import OndolEngine
 
-/// Limits and marks of the form that documents have as bytes.
+/// Limits and marks of the stored form of documents.
 enum ValueCoding {
   /// How deep an app may nest arrays and maps in a document.
   static let maximumNesting = 100
-  /// How many containers may be within each other in a document, its own map among them.
+  /// The deepest nesting of containers in a document, including its own map.
   static let maximumDepth = maximumNesting + 1
-  /// How deep they may be nested in what is read.
+  /// The deepest nesting that reading accepts.
   static let maximumDepthRead = 128
   /// The longest document.
   static let maximumLength = 16 << 20
-  /// Bytes in front of a document's map.
+  /// Bytes before a document's map.
   static let envelopeLength = 24
 
-  /// The first byte of a value that has a place of its own.
+  /// The first byte of a value outside a slot.
   enum Tag {
     static let int16: UInt8 = 0x10
     static let int32: UInt8 = 0x11
@@ -75,7 +75,7 @@ enum ValueCoding {
     static let all = contentType | path | key
   }
 
-  /// What a container's tag says besides its kind.
+  /// The flags in a container's tag.
   enum Flag {
     static let wide: UInt8 = 1
     static let shortSymbols: UInt8 = 2
@@ -96,12 +96,12 @@ enum ValueCoding {
     }
   }
 
-  /// Whether twelve bits mean a value.
+  /// Whether twelve bits are a value.
   static func isInline(_ code: Int) -> Bool {
     code >= 0 && code <= 2 || code >= 0x400 && code <= 0xbff
   }
 
-  /// The value of twelve bits, or nil when they mean none.
+  /// The value of twelve bits; nil when they are not a value.
   static func inlineValue(_ code: Int) -> Value? {
     switch code {
     case 0: .null
@@ -114,7 +114,7 @@ enum ValueCoding {
 }
 
 extension ValueCoding {
-  /// The bytes behind the tag of a number, or nil when `tag` is no number's.
+  /// The bytes after the tag of a number; nil when `tag` is not a number's.
   static func width(ofNumber tag: UInt8) -> Int? {
     switch tag {
     case Tag.int16: 2
@@ -125,9 +125,9 @@ extension ValueCoding {
   }
 }
 
-/// Where the parts of a container are. The arithmetic of reading and writing, once.
+/// The positions of a container's parts: the arithmetic shared by reading and writing.
 struct ContainerLayout: Sendable, Equatable {
-  /// Where the container's tag is.
+  /// The position of the container's tag.
   var base: Int
   var count: Int
   var isMap: Bool

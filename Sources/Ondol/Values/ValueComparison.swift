@@ -1,9 +1,9 @@
-// How a value compares with an operand while it lies in its row: the order of values (ValueOrder)
-// for the types that most conditions are about, without making a `Value`.
+// Compares a value in its row with an operand: the order of values (ValueOrder) for the types of
+// most conditions, without making a `Value`.
 
 internal import OndolEngine
 
-/// How a value may stand to another. None of them: their types differ.
+/// The possible orders of two values. None of them: their types differ.
 struct ValueOrders: OptionSet, Sendable, BitwiseCopyable {
   let rawValue: UInt8
 
@@ -15,7 +15,7 @@ struct ValueOrders: OptionSet, Sendable, BitwiseCopyable {
     self.rawValue = rawValue
   }
 
-  /// What a comparison found: negative, zero or positive.
+  /// The result of a comparison: negative, zero or positive.
   @inline(__always)
   init(_ order: Int) {
     self = order < 0 ? .below : order == 0 ? .same : .above
@@ -23,13 +23,13 @@ struct ValueOrders: OptionSet, Sendable, BitwiseCopyable {
 }
 
 extension ValueView {
-  /// The twelve bits of a value that fits its slot, else nil. Null is 0.
+  /// The twelve bits of a value that fits its slot; otherwise nil. Null is 0.
   @inline(__always)
   var code: Int? {
     if case .inline(let code) = place { code } else { nil }
   }
 
-  /// The number, or nil when it is none or a decimal.
+  /// The number; nil for another type or a decimal.
   @inline(__always)
   var number: Number? {
     get throws(MalformedBytes) {
@@ -47,7 +47,7 @@ extension ValueView {
     }
   }
 
-  /// The order of the value to a whole number.
+  /// The order of the value relative to an integer.
   @inline(__always)
   func order(to operand: Int64) throws(MalformedBytes) -> ValueOrders {
     switch try number {
@@ -57,7 +57,7 @@ extension ValueView {
     }
   }
 
-  /// The order of the value to a double.
+  /// The order of the value relative to a double.
   @inline(__always)
   func order(to operand: Double) throws(MalformedBytes) -> ValueOrders {
     switch try number {
@@ -67,21 +67,21 @@ extension ValueView {
     }
   }
 
-  /// The order of a decimal; none when the value is another one. Apart from the other numbers,
-  /// which need not know of it.
+  /// The order of a decimal; none when the value has another type. Separate, so that the other
+  /// numbers need not handle it.
   @inline(never)
   private func orderOfDecimal(_ compare: (DecimalValue) -> Int) -> ValueOrders {
     decimal.map { ValueOrders(compare($0)) } ?? []
   }
 
-  /// The decimal, or nil when the value is none.
+  /// The decimal; nil for another type.
   var decimal: DecimalValue? {
     guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.decimal
     else { return nil }
     return octets.decimal(at: offset + 1)?.value
   }
 
-  /// The order of the value to a time in microseconds since 1970.
+  /// The order of the value relative to a time in microseconds since 1970.
   @inline(__always)
   func order(toTimestamp operand: Int64) throws(MalformedBytes) -> ValueOrders {
     guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.timestamp
@@ -92,14 +92,14 @@ extension ValueView {
     return ValueOrders(ValueOrder.sign(Int64(bitPattern: bits), operand))
   }
 
-  /// The order of the value to a text.
+  /// The order of the value relative to a text.
   @inline(__always)
   func order(to operand: RawSpan) throws(MalformedBytes) -> ValueOrders {
     guard let own = try text else { return [] }
     return ValueOrders(own.compare(operand))
   }
 
-  /// The bytes of the text, or nil when the value is none.
+  /// The bytes of the text; nil for another type.
   @inline(__always)
   var text: RawSpan? {
     @_lifetime(copy self)
@@ -115,11 +115,11 @@ extension ValueView {
 
   // MARK: - Bytes
 
-  /// Appends the value as it is stored, in a form that says where it ends.
+  /// Appends the value as it is stored, in a form that shows where it ends.
   func append(to bytes: inout [UInt8], _ symbols: SymbolTable) throws(MalformedBytes) {
     switch place {
     case .inline(let code):
-      // No tag begins like this.
+      // No tag begins with this.
       bytes.append(0xf0 | UInt8(truncatingIfNeeded: code >> 8))
       bytes.append(UInt8(truncatingIfNeeded: code))
     case .offset(let offset):
@@ -132,7 +132,7 @@ extension ValueView {
 
   // MARK: - Elements
 
-  /// Where the elements are; nil when the value is no array.
+  /// The positions of the elements; nil when the value is not an array.
   func arrayLayout() throws(MalformedBytes) -> ContainerLayout? {
     guard case .offset(let offset) = place, let tag = octets.octet(at: offset),
       tag & 0xf8 == ValueCoding.Tag.array
@@ -147,12 +147,12 @@ extension ValueView {
   }
 }
 
-/// A number as it is stored.
+/// A number in its stored form.
 enum Number: Sendable, BitwiseCopyable {
   case integer(Int64)
   case double(Double)
 
-  /// - Parameter bits: those behind `tag`, which is a number's.
+  /// - Parameter bits: those after `tag`, which is a number's.
   @inline(__always)
   init(_ tag: UInt8, _ bits: UInt64) {
     self =

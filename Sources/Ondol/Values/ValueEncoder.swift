@@ -1,10 +1,9 @@
-// Documents into bytes. The form and its invariants are in ValueCoding. Runs on the caller's
-// thread, before a commit is sent on its way, so everything that is wrong with a document is found
-// here.
+// Encodes documents into bytes. The form and its invariants are in ValueCoding. It runs on the
+// caller's thread before a commit is sent, so it finds every error in a document.
 
 internal import OndolEngine
 
-/// A document as the bytes of its row, and the places the sequencer fills in.
+/// A document as the bytes of its row, and the places that the sequencer fills in.
 struct EncodedDocument: Sendable {
   var bytes: [UInt8]
   var stamps: [(offset: Int, form: StampForm)]
@@ -16,24 +15,24 @@ struct ValueEncoder {
   var bytes: [UInt8] = []
   /// The places in it that the sequencer fills in.
   private(set) var stamps: [(offset: Int, form: StampForm)] = []
-  /// The contents that the document encoded last refers to, each as often as it does.
+  /// The contents that the last encoded document refers to, repeated as in the document.
   private(set) var contents: [BlobDigest] = []
-  /// Whether one of them is sealed under a key, which stands in the document then.
+  /// Whether one of them is sealed under a key, which is then in the document.
   private(set) var hasSealedContents = false
-  /// The names of fields, those of the documents so far included.
+  /// The names of fields, including those of the documents so far.
   var symbols: SymbolTable
   private var familiar = FamiliarNames()
-  /// The names that were compared last, and what came of it: names are only ever added.
+  /// The names that were compared last, and the result: names are only ever added.
   private var compared: (names: RowNames, isBeginning: Bool)?
 
   init(_ symbols: consuming SymbolTable) {
     self.symbols = symbols
   }
 
-  /// The row of a document. `createTime` is nil when this commit creates it. Names that are new are
-  /// added to `symbols`, also when this throws.
+  /// The row of a document. `createTime` is nil when this commit creates it. New names are added to
+  /// `symbols`, even when this throws.
   ///
-  /// - Parameter containers: how many more containers may be within each other than in a document.
+  /// - Parameter containers: how many more levels of containers are allowed than in a document.
   ///
   /// Throws as `encode(_:createTime:around:)`.
   static func document(
@@ -41,18 +40,18 @@ struct ValueEncoder {
     around containers: Int = 0
   ) throws(DatabaseError) -> EncodedDocument {
     var encoder = ValueEncoder(symbols)
-    // Lets go of the table here, so that adding names does not copy it.
+    // Releases the table here, so that adding names does not copy it.
     symbols = SymbolTable()
     defer { symbols = encoder.symbols }
     try encoder.encode(fields, createTime: createTime, around: containers)
     return EncodedDocument(bytes: encoder.bytes, stamps: encoder.stamps)
   }
 
-  /// Makes the row of a document, in place of the one before. `createTime` is nil when this commit
+  /// Makes the row of a document, replacing the previous one. `createTime` is nil when this commit
   /// creates it.
   ///
-  /// Throws `.invalidArgument` naming the field when a name is wrong or values are nested too deep,
-  /// and `.resourceExhausted` when the document is too long.
+  /// Throws `.invalidArgument`, naming the field, when a name is wrong or values are nested too
+  /// deep, and `.resourceExhausted` when the document is too long.
   mutating func encode(
     _ fields: [String: Value], createTime: Timestamp?, around containers: Int = 0
   ) throws(DatabaseError) {
@@ -61,11 +60,11 @@ struct ValueEncoder {
     try checkLength()
   }
 
-  /// The number of a name; nil when it is not known.
+  /// The number of a name; nil when it is unknown.
   mutating func symbol(of name: String) -> UInt32? { familiar.symbol(name, in: symbols) }
 
-  /// Whether these names are those that the known ones begin with, so that what is encoded by their
-  /// numbers is right, and all that their documents have is known of these, too.
+  /// Whether the known names begin with these, so that bytes encoded with their numbers are right,
+  /// and everything recorded for their documents is also recorded here.
   mutating func begins(with names: RowNames) -> Bool {
     if let compared, compared.names === names { return compared.isBeginning }
     let others = names.symbols.names
@@ -76,7 +75,7 @@ struct ValueEncoder {
     return isBeginning
   }
 
-  /// Lets go of the document before, and appends the envelope.
+  /// Discards the previous document, and appends the envelope.
   mutating func begin(createTime: Timestamp?, expecting length: Int) {
     bytes.removeAll(keepingCapacity: true)
     stamps.removeAll(keepingCapacity: true)
@@ -104,8 +103,8 @@ struct ValueEncoder {
   }
 }
 
-/// The names met last with their symbols. Documents of a collection mostly have the same few names,
-/// and finding one here takes a comparison instead of a hash of the whole name.
+/// The most recent names with their symbols. Documents of a collection mostly have the same few
+/// names, and finding one here takes a comparison instead of a hash of the whole name.
 private struct FamiliarNames {
   private var slots: [(name: String, symbol: UInt32)?] = []
 
@@ -119,7 +118,7 @@ private struct FamiliarNames {
     return symbol
   }
 
-  /// Where the name belongs, told by its length and both its ends.
+  /// The place of the name, determined by its length and both its ends.
   private static func slot(_ name: String) -> Int {
     name.withUTF8Bytes { octets in
       guard octets.byteCount > 0 else { return 0 }
@@ -263,8 +262,8 @@ extension ValueEncoder {
     return order
   }
 
-  /// Gives every name a symbol, or none of them one where the table has no room for all: the map
-  /// has its own names then, and what room there is stays for others. In the order of the names,
+  /// Gives every name a symbol, or none when the table has no room for all. In that case the map
+  /// has its own names, and the remaining room stays for others. It uses the order of the names,
   /// not the dictionary's, so that the same writes give the same bytes in every run.
   private mutating func addNames(of fields: [String: Value]) throws(DatabaseError) -> Bool {
     var room = symbols.room
@@ -366,8 +365,8 @@ extension ValueEncoder {
     bytes.set(bits: slot, width: layout.slotWidth, at: offset)
   }
 
-  /// Makes a narrow container wide when what is appended next would be too far away for its slot.
-  /// `names` and `values` are how many slots of each kind have been set.
+  /// Makes a narrow container wide when the next bytes would be too far away for its slot. `names`
+  /// and `values` are the numbers of slots of each kind that have been set.
   mutating func widenIfNeeded(_ layout: inout ContainerLayout, names: Int, values: Int) {
     guard !layout.isWide, bytes.count - layout.base >= ValueCoding.firstInline else { return }
     widen(&layout, names: names, values: values)

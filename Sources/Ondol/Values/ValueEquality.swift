@@ -1,5 +1,5 @@
-// Two equalities. `==` is the order's: it decides what filters, unions and removals match.
-// `isIdentical` also tells 1 from 1.0 and −0.0 from 0: it decides whether a write changed a
+// Two equalities. `==` follows the order: it decides what filters, unions and removals match.
+// `isIdentical` also distinguishes 1 from 1.0 and −0.0 from 0: it decides whether a write changed a
 // document.
 
 internal import OndolEngine
@@ -10,7 +10,7 @@ extension Value: Hashable {
     ValueOrder.compare(left, right) == 0
   }
 
-  /// Feeds the same for values that are equal, so 1 and 1.0 hash alike.
+  /// Hashes equal values alike, so 1 and 1.0 have the same hash.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(ValueOrder.rank(self))
     switch self {
@@ -38,7 +38,7 @@ extension Value: Hashable {
 }
 
 extension Double {
-  /// Feeds what is the same for all numbers of one place in the order.
+  /// Hashes all numbers with one place in the order alike.
   func hashAsNumber(into hasher: inout Hasher) {
     if let whole = Int64(exactly: self) {
       hasher.combine(whole)
@@ -49,7 +49,7 @@ extension Double {
 }
 
 extension DecimalValue {
-  /// Feeds what is the same for all numbers of one place in the order.
+  /// Hashes all numbers with one place in the order alike.
   func hashAsNumber(into hasher: inout Hasher) {
     if let whole = whole(Int64.self) { return hasher.combine(whole) }
     let below = magnitudeBelow

@@ -1,10 +1,10 @@
-// About how much memory decoded values take, so that what is kept of them can be bounded by bytes.
+// The approximate memory of decoded values, so that caches of them can be bounded by bytes.
 
 extension Value {
-  /// Bytes of one value in a map or an array, whatever it is.
+  /// Bytes of one value in a map or an array, of any type.
   static let inlineBytes = 48
 
-  /// About how many bytes the value takes in memory, those in the place it stands in left out.
+  /// The approximate memory of the value in bytes, without the place that it is in.
   ///
   /// - Complexity: O(values in it), none of which is copied.
   var memoryBytes: Int {
@@ -23,7 +23,7 @@ extension Value {
 }
 
 extension [String: Value] {
-  /// About how many bytes the fields take in memory.
+  /// The approximate memory of the fields in bytes.
   var memoryBytes: Int {
     reduce(0) { $0 + $1.key.utf8.count + $1.value.memoryBytes + Value.inlineBytes }
   }

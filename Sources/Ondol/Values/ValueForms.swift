@@ -1,11 +1,11 @@
-// What some documents consist of that versions before did not know. The catalog says of each
-// collection which of it its documents may have, from the commit on that first brings it. A version
-// that does not know the row refuses the collection as written by a newer one, and takes no value
-// for damage or for another.
+// The forms of values in documents that earlier versions do not know. The catalog records for each
+// collection which of them its documents may have, from the first commit that has one. A version
+// that does not know the record refuses the collection as written by a newer version. So it never
+// takes a value for damage or for another value.
 
 internal import OndolEngine
 
-/// What documents of a collection may have beside what all versions know.
+/// What documents of a collection may have beyond what all versions know.
 struct ValueForms: OptionSet, Sendable {
   let rawValue: UInt8
 
@@ -22,12 +22,12 @@ struct ValueForms: OptionSet, Sendable {
 }
 
 extension ValueForms {
-  /// What a value consists of that versions before cannot read in a key.
+  /// The forms in a value that earlier versions cannot read in a key.
   init(inKeyOf value: Value) {
     self = value.hasLeaf { $0.decimal != nil } ? .decimals : []
   }
 
-  /// As the catalog's row has them, and the change feed's records.
+  /// Their form in the catalog's row and in the change feed's records.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.appendVarint(UInt64(rawValue))
@@ -40,7 +40,7 @@ extension ValueForms {
     try self.init(from: &reader)
   }
 
-  /// Reads what stands next.
+  /// Reads the next ones.
   init(from reader: inout ByteReader) throws(MalformedBytes) {
     let start = reader.offset
     let bits = try reader.varint()

@@ -1,4 +1,4 @@
-// How a value is named in a message that says what was found instead of what was wanted.
+// The names of types in messages about a value of an unexpected type.
 
 extension Value {
   /// The type's name for a message.

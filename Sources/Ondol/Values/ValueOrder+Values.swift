@@ -38,7 +38,7 @@ extension ValueOrder {
     }
   }
 
-  /// Where a value's type stands among the types.
+  /// The place of a value's type among the types.
   static func rank(_ value: Value) -> Int {
     switch value {
     case .null: 0

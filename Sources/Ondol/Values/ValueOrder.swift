@@ -1,9 +1,9 @@
-// What the order of values stands on: numbers and texts. No value is known here, so names, paths
-// and digests can be compared the same way.
+// The foundation of the order of values: numbers and texts. It does not depend on values, so names,
+// paths and digests can be compared in the same way.
 
 internal import OndolEngine
 
-/// Compares values: negative, zero or positive, as `memcmp`.
+/// Compares values: negative, zero or positive, like `memcmp`.
 enum ValueOrder {
   static func sign<Number: Comparable>(_ left: Number, _ right: Number) -> Int {
     left < right ? -1 : (left == right ? 0 : 1)
@@ -17,14 +17,14 @@ enum ValueOrder {
     return (left.isNaN ? 0 : 1) - (right.isNaN ? 0 : 1)
   }
 
-  /// Exact: the double is taken apart instead of the integer being rounded.
+  /// Exact: the double is split, and the integer is not rounded.
   static func compare(_ left: Int64, _ right: Double) -> Int {
     if right.isNaN { return 1 }
     if right >= 0x1p63 { return -1 }
     if right < -0x1p63 { return 1 }
     let whole = right.rounded(.towardZero)
     let order = sign(left, Int64(whole))
-    // Where there is a fraction the double is below 2^53, so `right - whole` is exact.
+    // With a fraction, the double is below 2^53, so `right - whole` is exact.
     return order != 0 ? order : sign(0, right - whole)
   }
 }
@@ -49,7 +49,7 @@ extension ValueOrder {
 
   /// Segment by segment, then the shorter first.
   static func compareSegments(_ left: [String], _ right: [String]) -> Int {
-    // By index: iterating would count references to the texts.
+    // By index: iterating would retain and release the texts.
     for index in 0..<min(left.count, right.count) {
       let order = compare(left[index], right[index])
       if order != 0 { return order }
@@ -60,7 +60,7 @@ extension ValueOrder {
   /// A map's fields in the order of their names' UTF-8.
   static func sorted<Content>(_ fields: [String: Content]) -> [(key: String, value: Content)] {
     guard fields.count > 64 else { return fields.sorted { compare($0.key, $1.key) < 0 } }
-    // Of many, most are told apart by a number for how they begin.
+    // When there are many, a number for their beginning distinguishes most of them.
     var places = fields.indices.map { (head: head(of: fields[$0].key), place: $0) }
     places.sort { left, right in
       left.head != right.head
@@ -70,7 +70,7 @@ extension ValueOrder {
     return places.map { fields[$0.place] }
   }
 
-  /// The first eight bytes of a text as a number, zeros behind it where it is shorter.
+  /// The first eight bytes of a text as a number, followed by zeros when it is shorter.
   private static func head(of text: String) -> UInt64 {
     text.withUTF8Bytes { bytes in
       let octets = bytes.octets

@@ -1,11 +1,11 @@
-// Checking without decoding: a document that is read is looked through once, so that whatever is
-// asked of it later cannot fail. Refuses exactly what ValueReader's decoding refuses, allocates
+// Checks a document without decoding it. A document is checked once when it is read, so that later
+// accesses cannot fail. This refuses exactly what ValueReader's decoding refuses, allocates
 // nothing, and costs some ten nanoseconds a field.
 
 internal import OndolEngine
 
 extension ValueReader {
-  /// Passes over the value that begins here, with everything in it, and checks it.
+  /// Skips the value that begins here, including everything in it, and checks it.
   @_lifetime(self: copy self)
   mutating func skip(depth: Int = 0) throws(MalformedBytes) {
     guard let tag = octets.octet(at: offset) else { throw malformed("ends where a value must be") }
@@ -63,7 +63,7 @@ extension ValueReader {
     }
   }
 
-  /// Passes over the fields of a map, most of which are numbers and texts in a narrow table.
+  /// Skips the fields of a map, most of which are numbers and texts in a narrow table.
   @_lifetime(self: copy self)
   private mutating func skipFields(
     _ layout: ContainerLayout, depth: Int
@@ -86,7 +86,7 @@ extension ValueReader {
     }
   }
 
-  /// Passes over the names of a map that has its own.
+  /// Skips the names of a map that has its own.
   @_lifetime(self: copy self)
   private mutating func skipNames(_ layout: ContainerLayout) throws(MalformedBytes) {
     let start = offset
@@ -109,7 +109,7 @@ extension ValueReader {
       }
       previous = bounds
     }
-    // Only beyond ASCII can names that differ be spellings of one; long names are not asked.
+    // Only beyond ASCII can different names be spellings of one; long names are not checked.
     guard !isASCII else { return }
     offset = start
     guard Set(try names(layout)).count == layout.count else {
@@ -117,7 +117,7 @@ extension ValueReader {
     }
   }
 
-  /// Passes over the value of a slot, which must be the slot's own or follow here.
+  /// Skips the value of a slot, which must be inline or follow here.
   @_lifetime(self: copy self)
   @inline(__always)
   private mutating func skipElement(
@@ -137,8 +137,8 @@ extension ValueReader {
 }
 
 extension Span<UInt8> {
-  /// Whether these are few bytes and all of them ASCII: found out here in less time than it takes
-  /// to ask the standard library.
+  /// Whether these are few bytes and all of them ASCII: this check is faster than the standard
+  /// library's.
   fileprivate var isShortASCII: Bool {
     guard count <= 64 else { return false }
     var place = 0

@@ -1,10 +1,10 @@
-// Bytes into values. The bytes come from a file and may be anything: every length, offset, symbol
-// and text is checked, and a container's values must follow each other without gaps, so that a pass
-// is never longer than the bytes are. The form is in ValueCoding.
+// Decodes bytes into values. The bytes come from a file and may be anything: every length, offset,
+// symbol and text is checked, and a container's values must follow each other without gaps, so that
+// a pass is never longer than the bytes. The form is in ValueCoding.
 
 internal import OndolEngine
 
-/// Reads values of one document, all of it from some place on.
+/// Reads the values of one document from some position on.
 struct ValueReader: ~Escapable {
   let octets: Span<UInt8>
   let symbols: SymbolTable
@@ -18,7 +18,7 @@ struct ValueReader: ~Escapable {
     self.symbols = symbols
   }
 
-  /// Reads the value that begins here, with everything in it.
+  /// Reads the value that begins here, including everything in it.
   @_lifetime(self: copy self)
   mutating func value(depth: Int = 0) throws(MalformedBytes) -> Value {
     let tag = octets.octet(at: offset)
@@ -38,8 +38,8 @@ struct ValueReader: ~Escapable {
     }
   }
 
-  /// Reads what few documents have, apart from what calls itself: a hundred values within each
-  /// other must fit a small stack.
+  /// Reads types that few documents have. Separate from the recursive function, because a hundred
+  /// nested values must fit a small stack.
   @_lifetime(self: copy self)
   @inline(never)
   private mutating func rareValue(_ tag: UInt8) throws(MalformedBytes) -> Value {
@@ -154,7 +154,7 @@ extension ValueReader {
     return text
   }
 
-  /// Bytes behind their length.
+  /// Bytes after their length.
   @_lifetime(self: copy self)
   @_lifetime(copy self)
   mutating func lengthPrefixed() throws(MalformedBytes) -> RawSpan {
@@ -250,7 +250,7 @@ extension ValueReader {
     return names
   }
 
-  /// Reads the value of a slot, which must be the slot's own or follow here.
+  /// Reads the value of a slot, which must be inline or follow here.
   @_lifetime(self: copy self)
   private mutating func element(
     _ index: Int, of layout: ContainerLayout, depth: Int

@@ -1,9 +1,10 @@
-// A vector is not an array: it sorts by its dimension first, has numbers only and is stored packed.
+// A vector is not an array: it sorts by its dimension first, contains only numbers and is stored
+// packed.
 
-/// A vector of numbers, as an embedding is. Stored packed, compared by its dimensions first. There
-/// is no search for the nearest ones.
+/// A vector of numbers, such as an embedding. Stored packed, compared by its dimensions first.
+/// There is no search for the nearest vectors.
 public struct VectorValue: Sendable, Codable {
-  /// The components; as many as the vector has dimensions.
+  /// The components, one for each dimension.
   public let components: [Double]
 
   /// A vector of `components`, any number of them.
@@ -18,7 +19,7 @@ extension VectorValue: Hashable {
     left.components.elementsEqual(right.components) { ValueOrder.compare($0, $1) == 0 }
   }
 
-  /// Feeds the same for vectors that are equal.
+  /// Hashes equal vectors alike.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(components.count)
     for component in components {
@@ -28,7 +29,7 @@ extension VectorValue: Hashable {
 }
 
 extension VectorValue: ExpressibleByArrayLiteral {
-  /// A vector of the components listed.
+  /// A vector of the listed components.
   public init(arrayLiteral components: Double...) {
     self.init(components)
   }
