@@ -1,13 +1,14 @@
 // Ids for documents that are added without one: 20 letters and digits, 119 random bits, so that no
-// two devices make the same. An import makes them by the million, and random bits are a call of the
-// system: two calls make an id.
+// two devices make the same id. An import makes millions of them, and random bits need a system
+// call: each id needs two calls.
 
 /// Makes automatic ids.
 enum AutomaticID {
   static let length = 20
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
-  /// Letters and digits that 64 random bits are enough for, and how many such texts there are.
+  /// The number of letters and digits for which 64 random bits suffice, and the number of such
+  /// texts.
   private static let half = (length: 10, count: UInt64(839_299_365_868_340_224))
 
   /// A random id, of 64 random bits at a time.
@@ -24,7 +25,7 @@ enum AutomaticID {
     return String(decoding: id, as: UTF8.self)
   }
 
-  /// A random number below `half.count`, each as likely as any other.
+  /// A random number below `half.count`, uniformly distributed.
   private static func rest(_ random: () -> UInt64) -> UInt64 {
     let end = UInt64.max / half.count * half.count
     while true {

@@ -1,12 +1,12 @@
-// A place in the history of commits that an app can keep. It says which commit, by number and time:
-// where a power cut took a commit, another one may have its number by now, but not its time.
+// A position in the history of commits that an app can save. It identifies a commit by number and
+// time: after a power cut that took the commit, another one may have its number, but not its time.
 
 internal import OndolEngine
 
-/// A commit of one database, behind which `Database.changes(since:)` or `snapshots(since:)` goes
-/// on: later, after the database was opened again, or in another process.
+/// A commit of one database, after which `Database.changes(since:)` or `snapshots(since:)`
+/// continues: later, after the database was opened again, or in another process.
 ///
-/// Keep it as a `Codable` value or as text; what is in it is the database's business.
+/// Save it as a `Codable` value or as text. Its contents are not part of the interface.
 public struct ChangeToken: Sendable, Hashable {
   let identity: DatabaseIdentity
   let point: CommitPoint
@@ -20,7 +20,7 @@ extension ChangeToken: LosslessStringConvertible {
     ].map { String($0, radix: 36) }.joined(separator: "-")
   }
 
-  /// The token that was written as `description`; nil for any other text.
+  /// The token with this `description`; nil for any other text.
   ///
   /// - Parameter description: a token's `description`.
   public init?(_ description: String) {
@@ -51,7 +51,7 @@ extension ChangeToken: Codable {
 }
 
 extension Database {
-  /// The newest commit as of now, to follow what comes after it with `changes(since:)`.
+  /// The newest commit as of now, to follow later commits with `changes(since:)`.
   ///
   /// - Throws: `.failedPrecondition` without `Options.changeRetention`, or when the database is
   ///   closed.
@@ -71,7 +71,7 @@ extension Database {
     return ChangeToken(identity: engine.identity, point: point)
   }
 
-  /// The commits behind `token`.
+  /// The commits after `token`.
   func history(since token: ChangeToken) throws(DatabaseError) -> CommitHistory {
     try refuseWithoutHistory()
     guard token.identity == engine.identity else {

@@ -1,9 +1,10 @@
-// The keys of an encrypted database, made and wrapped with swift-crypto. What an app gives is never
-// used on the database's bytes: it wraps a random key, which the superblock keeps up to four times,
-// each time under another of the app's. From that key everything else is derived.
+// The keys of an encrypted database, made and wrapped with swift-crypto. The app's key is never
+// used on the database's bytes: it wraps a random key, which the superblock stores up to four
+// times, each time under another of the app's keys. Everything else is derived from that random
+// key.
 //
-// What the superblock keeps, 960 bytes: version 1 (4), reserved (4), four copies of 128 bytes,
-// zeros. Integers are little-endian.
+// The superblock's part, 960 bytes: version 1 (4), reserved (4), four copies of 128 bytes, zeros.
+// Integers are little-endian.
 //
 // A copy
 //    0   1  kind: 0 none, 1 a key,             24  12  nonce
@@ -12,25 +13,25 @@
 //    4   4  reserved
 //    8  16  salt
 //
-// With a key, what is scrypt's is zero; with a passphrase, the app's key is scrypt(passphrase,
+// With a key, scrypt's fields are zero; with a passphrase, the app's key is scrypt(passphrase,
 // salt). The copy is sealed by AES-256-GCM with HKDF-SHA256(the app's key, info "ondol wrap"), in
-// the context of the database's identity and the copy's first 24 bytes. A file's key is HKDF-
-// SHA256(the database's key, info "ondol file" and what the engine calls the file); the superblock
-// is vouched for by HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock"). As
-// long as files are sealed with the database's key before, that is sealed with HKDF-SHA256(the
-// database's key, info "ondol older"), in the context of the identity: nonce, key, tag.
+// the context of the database's identity and the copy's first 24 bytes. A file's key is
+// HKDF-SHA256(the database's key, info "ondol file" and the engine's name for the file).
+// HMAC-SHA256 with HKDF-SHA256(the database's key, info "ondol superblock") authenticates the
+// superblock. While files are still sealed with the database's previous key, that key is sealed
+// with HKDF-SHA256(the database's key, info "ondol older"), in the context of the identity: nonce,
+// key, tag.
 
 internal import Crypto
 package import OndolEngine
 internal import OndolFoundation
 
-/// Opens and makes the keys of databases, with what an app gave.
+/// Opens and makes the keys of databases, with the app's key.
 package struct DatabaseVault: Vault {
   private let secret: Database.Encryption.Secret
-  /// Who else is to open the databases whose keys this makes.
+  /// The other keys that open the databases whose keys this makes.
   private let others: [DatabaseVault]
-  /// Keys of copies, by their heads: one database is opened several times in a check, and scrypt is
-  /// slow.
+  /// Keys of copies, by their heads: a check opens one database several times, and scrypt is slow.
   private let wrappingKeys = Guarded<[[UInt8]: SymmetricKey]>([:])
 
   package init(_ encryption: Database.Encryption, and others: [Database.Encryption] = []) {
@@ -38,7 +39,7 @@ package struct DatabaseVault: Vault {
     self.others = others.map { DatabaseVault($0) }
   }
 
-  /// Numbers of what is kept.
+  /// The fields of the superblock's part.
   private enum Kept {
     static let version: UInt32 = 1
     static let firstCopy = 8
@@ -69,7 +70,7 @@ package struct DatabaseVault: Vault {
     return (DerivingKey(key), try Self.keep(key, for: identity, by: [self] + others))
   }
 
-  /// What the superblock keeps of a database's key, for each of these to open.
+  /// The superblock's part for a database's key, which each of these can open.
   static func keep(
     _ key: [UInt8], for identity: [UInt8], by vaults: [DatabaseVault]
   ) throws(EngineError) -> [UInt8] {
@@ -82,8 +83,8 @@ package struct DatabaseVault: Vault {
     return kept
   }
 
-  /// Thirty-two bytes that nobody knows. A key of swift-crypto's shows its bytes to unsafe code
-  /// only, and what is made with one does not.
+  /// Thirty-two random bytes. A key of swift-crypto shows its bytes only to unsafe code, while
+  /// bytes made here do not need that.
   static func randomBytes() -> [UInt8] {
     Array(
       HMAC<SHA256>.authenticationCode(
@@ -101,8 +102,8 @@ package struct DatabaseVault: Vault {
     }
   }
 
-  /// What seals the copy that begins so; nil when it is of another kind, has parameters that are
-  /// not run, or there is too little memory for them.
+  /// The key that seals the copy with this head; nil when the copy is of another kind, has
+  /// parameters that are refused, or there is too little memory for them.
   private func wrappingKey(_ head: [UInt8]) -> SymmetricKey? {
     if let known = wrappingKeys.withLock({ $0[head] }) { return known }
     let bytes: [UInt8]?
@@ -171,7 +172,7 @@ package struct DatabaseVault: Vault {
   }
 }
 
-/// A database's key, from which others are derived.
+/// A database's key, from which other keys are derived.
 private final class DerivingKey: MasterKey {
   let secret: [UInt8]
   private let key: SymmetricKey
@@ -224,10 +225,10 @@ final class GaloisCipher: FileCipher {
     Self.makesLongBuffersCheap
   }
 
-  /// The library makes two buffers as long as what it seals. glibc gets such from the system and
-  /// gives them back at once, page by page, which takes five times as long as sealing does: a frame
-  /// of 400 KB took 390 us, and takes 65. It keeps what is no longer than a block that was freed
-  /// once.
+  /// The library makes two buffers as long as the data it seals. glibc gets such buffers from the
+  /// system and returns them at once, page by page, which takes five times as long as sealing: a
+  /// frame of 400 KB took 390 us, and now takes 65. glibc keeps buffers no longer than a block that
+  /// was freed once.
   private static let makesLongBuffersCheap: Void = {
     var block: [UInt8] = []
     block.reserveCapacity(2 << 20)
@@ -250,7 +251,7 @@ final class GaloisCipher: FileCipher {
   func open(
     _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
   ) -> Bool {
-    // As a box keeps them, so that making one is a copy and no putting together.
+    // In the form of a sealed box, so that making one is a copy.
     var combined: [UInt8] = []
     combined.reserveCapacity(SealNonce.length + sealed.byteCount)
     combined += nonce.bytes

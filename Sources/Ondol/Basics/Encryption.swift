@@ -1,10 +1,10 @@
-// What an encrypted database is opened with. It says nothing of itself: what is printed, logged or
-// looked at in a debugger's summary shows that there is a key or a passphrase, and not which.
+// The key with which an encrypted database is opened. Printing, logging or a debugger's summary
+// shows that there is a key or a passphrase, but not its value.
 
 package import OndolEngine
 
 extension Database {
-  /// What an encrypted database is opened with.
+  /// The key or passphrase with which an encrypted database is opened.
   ///
   /// ```swift
   /// var options = Database.Options()
@@ -14,20 +14,20 @@ extension Database {
   public struct Encryption: Sendable, Hashable {
     /// Bytes of a key.
     public static let keyLength = 32
-    /// Keys that can open one database.
+    /// The most keys that can open one database.
     public static let mostKeys = 4
 
     enum Secret: Sendable, Hashable {
       case key([UInt8])
-      /// A passphrase in UTF-8, and what it costs to try one on a database that is made or whose
+      /// A passphrase in UTF-8, and the cost of trying one on a database that is created or whose
       /// keys are set.
       case passphrase([UInt8], Scrypt)
     }
 
     let secret: Secret
 
-    /// A key of 32 random bytes, which the app keeps where its system keeps such: the Keychain, a
-    /// key management service. Who loses it loses the database.
+    /// A key of 32 random bytes, which the app stores where its system stores keys: the Keychain, a
+    /// key management service. Losing the key means losing the database.
     ///
     /// - Parameter bytes: the key, `keyLength` bytes; with any other number opening throws
     ///   `.invalidArgument`.
@@ -35,10 +35,10 @@ extension Database {
       Encryption(secret: .key(Array(bytes)))
     }
 
-    /// A passphrase, from which a key is made by scrypt (RFC 7914), with 32 MiB and about a tenth
-    /// of a second for each try, and a salt that the database keeps. Who has the files can go on
-    /// guessing: several words that nobody would guess are safe, a short password is not. Two
-    /// spellings that look the same are the same.
+    /// A passphrase, from which scrypt (RFC 7914) derives a key. Each try takes 32 MiB and about a
+    /// tenth of a second, and the database stores a salt. An attacker with the files can keep
+    /// guessing: several unpredictable words are safe, a short password is not. Two spellings that
+    /// look the same are the same.
     ///
     /// - Parameter text: the passphrase; with an empty one opening throws `.invalidArgument`.
     public static func passphrase(_ text: String) -> Encryption {
@@ -49,12 +49,12 @@ extension Database {
       Encryption(secret: .passphrase(Array(text.composed().utf8), scrypt))
     }
 
-    /// A new key from the system's randomness.
+    /// A new key from the system's random generator.
     ///
-    /// - Returns: the key's bytes, to be kept by the app.
+    /// - Returns: the key's bytes, which the app must store.
     public static func randomKey() -> [UInt8] { DatabaseVault.randomBytes() }
 
-    /// Throws `.invalidArgument` for a key or a passphrase that cannot be one.
+    /// Throws `.invalidArgument` for an invalid key or passphrase.
     func check(for path: String) throws(DatabaseError) {
       switch secret {
       case .key(let bytes) where bytes.count != Self.keyLength:
@@ -70,7 +70,7 @@ extension Database {
 }
 
 extension Database.Encryption: CustomStringConvertible, CustomReflectable {
-  /// Not the key.
+  /// Does not include the key.
   public var description: String {
     switch secret {
     case .key: "a key"
@@ -78,12 +78,12 @@ extension Database.Encryption: CustomStringConvertible, CustomReflectable {
     }
   }
 
-  /// Without the key.
+  /// Does not include the key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Environment {
-  /// The same world, in which databases are opened and made with this key.
+  /// The same environment, in which databases are opened and made with this key.
   package func opening(with encryption: Database.Encryption?) -> Environment {
     guard let encryption else { return self }
     var environment = self

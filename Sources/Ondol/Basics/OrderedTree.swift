@@ -1,15 +1,15 @@
-// Entries in order, as an immutable tree: whoever holds one keeps it as it was, while the next one
-// shares all but the way to what changed. So a listener that has been told an older state costs
-// only the difference, one entry more or less costs O(log n) however many there are, and what two
-// states do not share is found without looking at what they do.
+// An immutable tree of ordered entries: a copy keeps its state, while the next state shares
+// everything except the path to the change. So a listener that has received an older state costs
+// only the difference. One entry more or less costs O(log n), however many there are. The
+// difference between two states is found without looking at their shared parts.
 
-/// By what entries are in order. No two entries of a tree have the same key.
+/// The order of entries. No two entries of a tree have the same key.
 protocol EntryOrder: Sendable {
   associatedtype Entry: Sendable
   associatedtype Key
 
   func key(of entry: Entry) -> Key
-  /// Below zero when `left` comes first, zero when the two are the same.
+  /// Negative when `left` comes first, zero when the two are the same.
   func compare(_ left: Key, _ right: Key) -> Int
 }
 
@@ -18,19 +18,19 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
   typealias Entry = Order.Entry
   typealias Key = Order.Key
 
-  /// Entries of a leaf, and children of an inner node, at most. Whoever changes a node makes a new
-  /// one and touches all of its children to count them as held once more, which costs more than a
-  /// level or two: so few.
+  /// The most entries of a leaf, or children of an inner node. Changing a node makes a new one and
+  /// retains all of its children, which costs more than an additional level or two. So the number
+  /// is small.
   private static var capacity: Int { 16 }
 
   fileprivate final class Node: Sendable {
-    /// Of a leaf; empty in an inner node.
+    /// The entries of a leaf; empty in an inner node.
     let entries: [Entry]
     let children: [Node]
     let count: Int
     /// Zero for a leaf.
     let height: Int
-    /// The least entry. A node that is part of a tree has one.
+    /// The least entry. Each node of a tree has one.
     let first: Entry?
 
     init(entries: [Entry]) {
@@ -60,7 +60,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
   let order: Order
   private var root: Node
 
-  /// Entries that are in order already.
+  /// A tree of entries that are in order already.
   init(_ order: Order, sorted entries: [Entry] = []) {
     self.order = order
     var nodes = Self.chunks(of: entries).map { Node(entries: $0) }
@@ -86,9 +86,9 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return node.entries.last
   }
 
-  // MARK: - Finding
+  // MARK: - Lookup
 
-  /// How many entries come before this key, and the entry that has it.
+  /// The number of entries before this key, and the entry with the key.
   ///
   /// - Complexity: O(log n).
   func find(_ key: Key) -> (rank: Int, entry: Entry?) {
@@ -102,7 +102,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return (rank + place, isEntry(at: place, of: key, in: node) ? node.entries[place] : nil)
   }
 
-  /// The first entry at or behind a key.
+  /// The first entry at or after a key.
   ///
   /// - Complexity: O(log n).
   func first(atOrAfter key: Key) -> Entry? { first(atOrAfter: key, in: root) }
@@ -121,7 +121,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
   ///
   /// - Complexity: O(log n).
   func last(before key: Key) -> Entry? {
-    // What begins at the key itself has all before it in the child in front.
+    // When a node begins with the key itself, everything before it is in the previous child.
     var (node, before) = (root, nil as Node?)
     while node.height > 0 {
       let place = childPlace(of: key, in: node)
@@ -134,7 +134,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return before?.entries.last
   }
 
-  /// The child that has the key, if any has: the last that does not begin behind it.
+  /// The child that has the key, if any has: the last that does not begin after it.
   private func childPlace(of key: Key, in node: Node) -> Int {
     let behind = node.children.partition { child in
       child.first.map { order.compare(order.key(of: $0), key) <= 0 } ?? false
@@ -142,7 +142,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return Swift.max(0, behind - 1)
   }
 
-  /// How many entries of a leaf come before the key.
+  /// The number of entries of a leaf before the key.
   private func entryPlace(of key: Key, in node: Node) -> Int {
     node.entries.partition { order.compare(order.key(of: $0), key) < 0 }
   }
@@ -151,9 +151,9 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     place < node.entries.count && order.compare(order.key(of: node.entries[place]), key) == 0
   }
 
-  // MARK: - Changing
+  // MARK: - Changes
 
-  /// Puts the entry in its place, instead of one with the same key, which is the answer.
+  /// Inserts the entry, and replaces and returns one with the same key.
   ///
   /// - Complexity: O(log n).
   @discardableResult
@@ -164,7 +164,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return replaced
   }
 
-  /// The node with the entry, in two halves when it would be too large.
+  /// The node with the entry, split in two halves when it would be too large.
   private func inserting(
     _ entry: Entry, _ key: Key, into node: Node, _ replaced: inout Entry?
   ) -> (Node, Node?) {
@@ -200,7 +200,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
     return (Array(elements[..<middle]), Array(elements[middle...]))
   }
 
-  /// Takes out the entry with this key; nil when there is none.
+  /// Removes the entry with this key; nil when there is none.
   ///
   /// - Complexity: O(log n).
   @discardableResult
@@ -248,7 +248,7 @@ struct OrderedTree<Order: EntryOrder>: Sendable {
   }
 }
 
-// MARK: - All of it
+// MARK: - All entries
 
 extension OrderedTree {
   /// Shows every entry, in order.
@@ -269,7 +269,7 @@ extension OrderedTree: Sequence {
   var underestimatedCount: Int { count }
 
   struct Iterator: IteratorProtocol {
-    /// The inner nodes on the way, with the place of the next child in each.
+    /// The inner nodes from the root, with the place of the next child in each.
     private var way: [(node: Node, next: Int)] = []
     private var leaf: Node?
     private var place = 0
@@ -310,7 +310,7 @@ extension OrderedTree: Sequence {
 }
 
 extension OrderedTree: Equatable where Order.Entry: Equatable {
-  /// Whether both have the same entries; at once where one came of the other by no change.
+  /// Whether both have the same entries; immediate when one is an unchanged copy of the other.
   static func == (left: Self, right: Self) -> Bool {
     left.root === right.root || left.count == right.count && left.elementsEqual(right)
   }
@@ -322,38 +322,39 @@ extension OrderedTree: Hashable where Order.Entry: Hashable {
   }
 }
 
-// MARK: - What is different
+// MARK: - Differences
 
 extension OrderedTree where Order.Entry: AnyObject {
   /// The entries of this tree and of a later one that the other does not have, in order.
   ///
-  /// - Complexity: O(c log n) where the later tree came of this one by c changes.
+  /// - Complexity: O(c log n) when c changes led from this tree to the later one.
   func difference(to later: OrderedTree) -> (old: [Entry], new: [Entry]) {
     var (old, new) = ([root], [later.root])
     while true {
       (old, new) = withoutShared(old, new) { $0.first }
       let height = Swift.max(old.first?.height ?? 0, new.first?.height ?? 0)
       if height == 0 { break }
-      // Level by level: what is higher is taken apart first.
+      // Level by level: the higher one is expanded first.
       if old.first?.height == height { old = Self.joined(old) { $0.children } }
       if new.first?.height == height { new = Self.joined(new) { $0.children } }
     }
     return withoutShared(Self.joined(old) { $0.entries }, Self.joined(new) { $0.entries }) { $0 }
   }
 
-  // Asked by closures: a key path in generic code is made anew each time, for some microseconds.
+  // Uses closures: in generic code, a key path is made each time, which takes some microseconds.
   private static func joined<Part>(_ nodes: [Node], _ parts: (Node) -> [Part]) -> [Part] {
-    // Of a single node the array is there.
+    // A single node already has the array.
     nodes.count == 1 ? parts(nodes[0]) : nodes.flatMap(parts)
   }
 
-  /// What only one of two lists has, of nodes of one level or of entries. Both are in order, each
-  /// part with another first entry than the rest of its list; so of two that are not the same the
-  /// one that begins first is in no other place, and of two that begin alike neither is.
+  /// The nodes of one level, or entries, that only one of two lists has. Both lists are in order,
+  /// and each part has another first entry than the rest of its list. So of two different parts,
+  /// the one that begins first is nowhere else in the other list, and of two that begin alike
+  /// neither is.
   private func withoutShared<Part: AnyObject>(
     _ old: [Part], _ new: [Part], _ first: (Part) -> Entry?
   ) -> ([Part], [Part]) {
-    // Mostly all is the same before and behind one place.
+    // Usually everything before and after one place is equal.
     let shorter = Swift.min(old.count, new.count)
     var (front, back) = (0, 0)
     while front < shorter, old[front] === new[front] { front += 1 }
@@ -383,7 +384,7 @@ extension OrderedTree where Order.Entry: AnyObject {
     return (ofOld, ofNew)
   }
 
-  /// By the order of keys; nothing, which is what an empty tree begins with, comes first.
+  /// In the order of keys; nil, the first entry of an empty tree, comes first.
   private func compare(_ left: Entry?, _ right: Entry?) -> Int {
     guard let left, let right else { return left == nil ? right == nil ? 0 : -1 : 1 }
     return order.compare(order.key(of: left), order.key(of: right))

@@ -1,8 +1,8 @@
-// The one search by halves for everything that is sorted and has places.
+// The binary search for all sorted collections.
 
 extension RandomAccessCollection where Index == Int {
-  /// The place of the first element that `isBefore` does not hold of, or the end; it holds of none
-  /// behind that.
+  /// The place of the first element for which `isBefore` is false, or the end. It must be false for
+  /// all later elements.
   ///
   /// - Complexity: O(log count).
   @inline(__always)

@@ -1,5 +1,5 @@
-// Keys from passphrases, by scrypt (RFC 7914): whoever guesses has to spend as much memory and time
-// on each guess as the app does once.
+// Keys from passphrases, by scrypt (RFC 7914): each guess costs an attacker as much memory and time
+// as one opening costs the app.
 
 internal import Crypto
 internal import OndolEngine
@@ -15,19 +15,19 @@ struct Scrypt: Sendable, Hashable {
   /// For new databases: 32 MiB, and about a tenth of a second.
   static let standard = Scrypt(logarithm: 15, blockSize: 8, parallelism: 1)
 
-  /// For all lanes together: eight times the time of `standard`. What stands in a superblock may be
-  /// anybody's, so nothing above is run.
+  /// For all lanes together: eight times the time of `standard`. The parameters in a superblock are
+  /// untrusted, so larger ones are refused.
   private static let mostTableBytes = 1 << 28
 
-  /// Whether it is run at all.
+  /// Whether these parameters are accepted.
   var isPossible: Bool {
     guard (1...24).contains(logarithm), blockSize > 0, parallelism > 0 else { return false }
     let table = (128 * Int(blockSize)) << Int(logarithm)
     return table <= Self.mostTableBytes / Int(parallelism)
   }
 
-  /// Bytes that only who knows the passphrase and has the time can make; nil when the parameters
-  /// are none, or there is too little memory.
+  /// Bytes derived from the passphrase; nil when the parameters are invalid, or there is too little
+  /// memory.
   func bytes(_ count: Int, from passphrase: [UInt8], salt: [UInt8]) -> [UInt8]? {
     guard isPossible else { return nil }
     let lane = 128 * Int(blockSize)

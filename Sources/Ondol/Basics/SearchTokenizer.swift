@@ -1,41 +1,41 @@
-// How an index of words makes words of texts: what the library brings, and what an app may bring
-// itself. An app's tokenizers are chosen when the database is opened; the catalog keeps their
-// names.
+// How a word index splits texts into words: the library's tokenizers, and an app's own. The app
+// gives its tokenizers when it opens the database; the catalog stores their names.
 
-/// How an index of words makes terms of texts; see `createSearchIndex(on:)`.
+/// How a word index makes terms from texts; see `createSearchIndex(on:)`.
 public enum SearchTokenization: Sendable, Hashable {
   /// Words as they are written, in any script, without case, accents and width.
   case plain
-  /// As `plain`, and of English words the stem: `lamps` is found by `lamp`, and `heating` by
-  /// `heated`. Words of other scripts, and words with other letters than a to z, stay whole.
+  /// Like `plain`, with stems of English words: `lamp` finds `lamps`, and `heated` finds `heating`.
+  /// Words of other scripts, and words with letters other than a to z, stay whole.
   case english
   /// The newest tokenizer of this name in `Database.Options.tokenizers`.
   case custom(named: String)
 }
 
-/// A part of a text that can be found, as a tokenizer of an app's own names it.
+/// A searchable part of a text, as an app's own tokenizer returns it.
 public struct SearchToken: Sendable, Hashable {
-  /// What is found: texts and searches that give the same term find each other. Of more than 64
-  /// bytes of UTF-8 the rest does not count; an empty one is left out.
+  /// The searchable term: texts and searches with the same term match. Bytes of UTF-8 beyond the
+  /// first 64 are ignored; an empty term is left out.
   public var term: String
-  /// Where its source is in the text's UTF-8, for highlighting.
+  /// The position of its source in the text's UTF-8, for highlighting.
   public var source: Range<Int>
 
-  /// A token whose source is known by its bytes.
+  /// A token whose source is given by byte positions.
   ///
   /// - Parameters:
-  ///   - term: what is found.
-  ///   - source: where its source is in the text's UTF-8. What is not in the text is cut off.
+  ///   - term: the searchable term.
+  ///   - source: the position of its source in the text's UTF-8. The part outside the text is cut
+  ///     off.
   public init(_ term: String, at source: Range<Int>) {
     self.term = term
     self.source = source
   }
 
-  /// A token whose source is known by its place in the text.
+  /// A token whose source is given as a range of the text.
   ///
   /// - Parameters:
-  ///   - term: what is found.
-  ///   - source: where its source is; a range of `text`.
+  ///   - term: the searchable term.
+  ///   - source: the position of its source; a range of `text`.
   ///   - text: the text.
   /// - Complexity: O(n) in the text.
   public init(_ term: String, at source: Range<String.Index>, in text: String) {
@@ -46,7 +46,8 @@ public struct SearchToken: Sendable, Hashable {
   }
 }
 
-/// Makes tokens of texts: an app's own way to words, for `SearchTokenization.custom(named:)`.
+/// Splits texts into tokens: an app's own definition of words, for
+/// `SearchTokenization.custom(named:)`.
 ///
 /// ```swift
 /// /// Part numbers such as AB-1200/3 are one word.
@@ -65,24 +66,23 @@ public struct SearchToken: Sendable, Hashable {
 /// options.tokenizers = [PartNumbers()]
 /// ```
 ///
-/// An index keeps the name and the version of its tokenizer and not the tokenizer itself, which
-/// must be among the options whenever the index is searched or its fields are written. One and the
-/// same text must have the same tokens always: what gives others is another version, for which
-/// `createSearchIndex(on:)` makes another index.
+/// An index stores the name and the version of its tokenizer but not the tokenizer itself, which
+/// must be among the options whenever the index is searched or its fields are written. The same
+/// text must always have the same tokens. A tokenizer with other results needs another version, for
+/// which `createSearchIndex(on:)` makes another index.
 public protocol SearchTokenizer: Sendable {
-  /// What it is called in the database: 1 to 64 letters, digits, dots, hyphens and underscores of
-  /// ASCII.
+  /// Its name in the database: 1 to 64 ASCII letters, digits, dots, hyphens and underscores.
   var name: String { get }
-  /// Which rules it follows, 1 or more. Tokenizers of one name and several versions may be there
-  /// side by side, each for the indexes that were made with it.
+  /// The version of its rules, 1 or more. Several versions with one name may be present, each for
+  /// the indexes that were made with it.
   var version: Int { get }
 
-  /// The tokens of a text, in order; a token's place among them is what phrases and nearness go
-  /// by. Called with texts of documents, and with words that are searched. Must not block.
+  /// The tokens of a text, in order. Phrases and nearness use a token's place among them. Called
+  /// with texts of documents, and with searched words. Must not block.
   func tokens(of text: String) -> [SearchToken]
 }
 
-/// What the catalog knows a tokenizer by.
+/// The catalog's name of a tokenizer.
 enum TokenizerName: Sendable, Hashable {
   case plain
   case english
