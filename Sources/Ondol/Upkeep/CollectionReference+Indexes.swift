@@ -1,5 +1,5 @@
-// The public side of indexes. An index belongs to all collections of one pattern: one created on
-// `workInfo/u1/workHistory` serves every user's `workHistory`.
+// The public interface of indexes. An index belongs to all collections of one pattern: one created
+// on `workInfo/u1/workHistory` serves every user's `workHistory`.
 
 internal import OndolEngine
 
@@ -13,27 +13,27 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
     case ready
   }
 
-  /// The fields with `-` before the descending ones, separated by commas, and what is special about
-  /// it. Also what `dropIndex(named:)` takes.
+  /// The fields with `-` before the descending ones, separated by commas, and its special
+  /// properties. `dropIndex(named:)` takes this name.
   public let name: String
-  /// The fields, with `-` before the descending ones and `[]` behind one of elements; as
+  /// The fields, with `-` before the descending ones and `[]` after one of elements, as
   /// `createIndex(on:)` takes them.
   public let fields: [String]
-  /// Whether no two documents of a collection may agree in the fields.
+  /// Whether no two documents of a collection may have the same values in the fields.
   public let isUnique: Bool
-  /// Whether documents of a unique index may agree where one of the fields is null. False for an
+  /// Whether documents of a unique index may agree when one of the fields is null. False for an
   /// index that is not unique.
   public let nullsDistinct: Bool
-  /// Whether it is one of the words in the fields' texts, which serves searches.
+  /// Whether it is an index of the words in the fields' texts, which serves searches.
   public let isSearch: Bool
   /// Whether it serves queries yet.
   public let state: State
-  /// How far it is when it is being built, by a call or in the background after the database was
-  /// opened; nil when it is not its turn yet, or when it is ready.
+  /// The progress of its build, by a call or in the background after the database was opened; nil
+  /// when the build has not begun, or when the index is ready.
   public let progress: IndexProgress?
-  /// Rows in the index, or documents in one of words, over all collections it serves: exact up to a
-  /// thousand a collection id, otherwise an estimate, in which rows that were changed or deleted
-  /// count until compaction has removed what they were.
+  /// Rows in the index, or documents in a word index, over all collections it serves: exact up to a
+  /// thousand for each collection id, otherwise an estimate. The estimate includes old versions of
+  /// changed and deleted rows until compaction has removed them.
   public let entries: Int
   /// Bytes of those rows, before compression: exact when `entries` is, otherwise an estimate.
   public let sizeBytes: Int
@@ -43,49 +43,50 @@ public struct IndexInformation: Sendable, Hashable, Identifiable {
 }
 
 extension CollectionReference {
-  /// Creates an index on the fields, in this order, and returns when it is ready. Serves queries
-  /// that compare its first fields with `==` or `in`, the next with a range, or sort by them.
-  /// Documents are written as usual while it is built. Does nothing when there is one.
+  /// Creates an index on the fields, in this order, and returns when it is ready. The index serves
+  /// queries that compare its first fields with `==` or `in` and the next one with a range, or that
+  /// sort by them. Documents can be written as usual while it is built. Does nothing when the index
+  /// exists.
   ///
   /// ```swift
   /// try await items.createIndex(on: ["status", "-date"])
   /// try await items.createIndex(on: ["tags[]", "-date"])
   /// ```
   ///
-  /// The second serves queries for the newest items with a tag: `tags[]` stands for the elements of
-  /// an array, which `arrayContains` and `arrayContainsAny` ask for.
+  /// The second one serves queries for the newest items with a tag: `tags[]` means the elements of
+  /// an array, for conditions with `arrayContains` and `arrayContainsAny`.
   ///
   /// The index serves this collection and those with the same names below other documents. A
-  /// document without its first field has no row in it. Firestore makes indexes of one field by
-  /// itself and refuses queries that need others; here none is made unless you ask, or set
-  /// `Options.automaticIndexes`, and no query is refused. Firestore has no unique and no partial
-  /// ones.
+  /// document without its first field has no row in it. Firestore makes indexes of one field
+  /// automatically and refuses queries that need others. Here no index is made unless you ask for
+  /// it or set `Options.automaticIndexes`, and no query is refused. Firestore has no unique and no
+  /// partial indexes.
   ///
   /// - Parameters:
-  ///   - fields: fields or paths into maps, each once; `-` in front of one means descending, and
-  ///     `[]` behind one of them the elements of the array in it. `name~folded` compares texts, as
-  ///     `IndexedField` says in words. A query may sort in the opposite
-  ///     direction of all of them, too. Documents that agree in all fields are in the order of
-  ///     their ids, in the direction of the last field, or as `__name__` or `-__name__` says at the
-  ///     end. An index with elements serves queries that ask for one of them, and has a row for
-  ///     each; a document without an array there, or with an empty one, has none.
-  ///   - unique: refuses a write that would make two documents of a collection agree in all fields,
-  ///     with `.alreadyExists` naming the document that has the values. Documents that lack one of
-  ///     the fields may agree.
+  ///   - fields: fields or paths into maps, each once. `-` before a field means descending, and
+  ///     `[]` after one of them means the elements of the array in it. `name~folded` compares
+  ///     texts, as `IndexedField` does in words. A query may also sort in the opposite direction of
+  ///     all of them. Documents with the same values in all fields are in the order of their ids,
+  ///     in the direction of the last field, or of a final `__name__` or `-__name__`. An index with
+  ///     elements serves queries that ask for one of them, and has a row for each. A document
+  ///     without an array there, or with an empty one, has no row.
+  ///   - unique: refuses a write that would give two documents of a collection the same values in
+  ///     all fields, with `.alreadyExists` naming the document that has the values. Documents that
+  ///     lack one of the fields may agree.
   ///   - nullsDistinct: of a unique index, whether documents with null in one of the fields may
-  ///     agree, too, as in SQL; with false null is a value as any other. The two are different
+  ///     also agree, as in SQL; if false, null is a value like any other. The two are different
   ///     indexes.
   ///   - condition: only documents that meet it are in the index, which serves queries whose
-  ///     conditions say as much. A unique index is unique among them.
+  ///     conditions imply it. A unique index is unique among them.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
-  /// - Throws: `.invalidArgument` when no query could use the index: when a field is no path or
+  /// - Throws: `.invalidArgument` when no query could use the index: when a field is not a path or
   ///   there is none, when several fields are of elements or one is in a unique index, or when no
-  ///   document can meet the condition; when the condition compares times, ids or long values;
-  ///   `.alreadyExists` when it is to be unique and two
-  ///   documents agree; `.resourceExhausted` when there are too many collections and indexes below
-  ///   one root; `.cancelled` when the task was cancelled; then the index goes on being built when
-  ///   the database is opened, or when it is created again.
+  ///   document can meet the condition; also when the condition compares times, ids or long values;
+  ///   `.alreadyExists` when it is unique and two documents have the same values;
+  ///   `.resourceExhausted` when there are too many collections and indexes below one root;
+  ///   `.cancelled` when the task was cancelled. In that case the build continues when the database
+  ///   is opened, or when the index is created again.
   /// - Complexity: O(n log n) in the documents of all collections it serves.
   @discardableResult
   public func createIndex(
@@ -102,12 +103,12 @@ extension CollectionReference {
     return kind.name
   }
 
-  /// Creates an index on the elements of a field that holds arrays, and returns when it is ready.
-  /// Serves `arrayContains` and `arrayContainsAny`. Does nothing when there is one. The same as
-  /// `createIndex(on:)` with `[]` behind the field.
+  /// Creates an index on the elements of a field that contains arrays, and returns when it is
+  /// ready. Serves `arrayContains` and `arrayContainsAny`. Does nothing when the index exists. The
+  /// same as `createIndex(on:)` with `[]` after the field.
   ///
   /// - Parameters:
-  ///   - field: a field or a path into maps. A document in which it is no array has no row.
+  ///   - field: a field or a path into maps. A document in which it is not an array has no row.
   ///   - condition: only documents that meet it are in the index.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name.
@@ -127,7 +128,7 @@ extension CollectionReference {
   }
 
   /// The indexes that serve this collection, with sizes that are approximate when they are large.
-  /// None when nothing was ever written to the collection.
+  /// None when the collection was never written.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong, `.failedPrecondition` when the database
   ///   is closed.
@@ -139,9 +140,9 @@ extension CollectionReference {
 }
 
 extension CollectionGroup {
-  /// Creates an index on the fields over all collections of the group, also those that come to be
-  /// later, and returns when it is ready. Serves queries of the group as one of a collection serves
-  /// those of a collection.
+  /// Creates an index on the fields over all collections of the group, including future ones, and
+  /// returns when it is ready. It serves queries of the group as a collection's index serves those
+  /// of a collection.
   ///
   /// - Parameters:
   ///   - fields: as for an index of a collection.
@@ -158,7 +159,7 @@ extension CollectionGroup {
     try await create(IndexKind(texts: fields, at: collectionID), condition, progress)
   }
 
-  /// Creates an index on the elements of a field that holds arrays, over all collections of the
+  /// Creates an index on the elements of a field that contains arrays, over all collections of the
   /// group.
   ///
   /// - Parameters:
@@ -213,10 +214,10 @@ extension CollectionGroup {
     return try await database.information(patterns) { $0.isOfGroup }
   }
 
-  /// Takes an index of the group away; its space comes back. Does nothing when there is none of the
+  /// Drops an index of the group and frees its space. Does nothing when there is none with the
   /// name.
   ///
-  /// - Parameter name: as `listIndexes()` gives it.
+  /// - Parameter name: from `listIndexes()`.
   /// - Throws: `.invalidArgument` when the id is wrong; otherwise as a write.
   /// - Complexity: O(rows of the index).
   public func dropIndex(named name: String) async throws(DatabaseError) {
@@ -237,7 +238,7 @@ extension CollectionGroup {
 // MARK: - Creating
 
 extension IndexKind {
-  /// Fields as an app writes them, and behind them perhaps the direction of ids.
+  /// Fields as an app writes them, perhaps followed by the direction of ids.
   fileprivate init(
     texts: [String], isUnique: Bool = false, nullsDistinct: Bool = true, at path: String
   ) throws(DatabaseError) {
@@ -262,13 +263,13 @@ extension IndexKind {
           ? "the elements of arrays cannot be unique"
           : "an index can have the elements of one array only")
     }
-    // Two documents that agree but for ties are what a unique index is to refuse.
+    // A unique index must refuse two documents that differ only in ties.
     self.init(
       isUnique ? fields : fields.withTies, isUnique: isUnique, nullsDistinct: nullsDistinct)
     if let idDescending { opposesIDs = idDescending != self.idDescending }
   }
 
-  /// The kind with a condition, if an index can have it.
+  /// The kind with a condition, if an index can have that condition.
   fileprivate init(validating kind: IndexKind, _ condition: Filter?) throws(DatabaseError) {
     self = kind
     guard let tree = try condition?.tree.get() else { return }
@@ -320,11 +321,11 @@ extension Database {
       }
       guard index.state != .ready else { return }
       if try await build(index, of: pattern, progress) { return }
-      // It was dropped meanwhile, perhaps by another builder that could not make it unique.
+      // It was dropped meanwhile, perhaps by another builder that found duplicates.
     }
   }
 
-  /// Builds an index of whatever kind; false when there is no such index any more.
+  /// Builds an index of any kind; false when the index no longer exists.
   private func build(
     _ index: IndexDefinition, of pattern: CollectionPattern, _ progress: (IndexProgress) -> Void
   ) async throws(DatabaseError) -> Bool {
@@ -336,7 +337,7 @@ extension Database {
     return try await builder.build(progress)
   }
 
-  /// The indexes of some patterns that are `wanted`, those of one name together.
+  /// The indexes of some patterns that are `wanted`, grouped by name.
   @concurrent
   fileprivate func information(
     _ patterns: [CollectionPattern], _ wanted: @escaping @Sendable (IndexKind) -> Bool
@@ -349,7 +350,7 @@ extension Database {
         let entry = family?.collections[pattern]
         for index in (entry?.indexes ?? []) + (entry?.searches ?? []) where wanted(index.kind) {
           var size = try rows.size(of: KeyRange(prefix: index.keyspace.prefix))
-          // For an index of words a document is one entry, however many rows there are.
+          // In a word index, a document is one entry, however many rows there are.
           if index.kind.isOfWords {
             let keys = index.searchKeys
             let places = KeyRange(lower: keys.place([]), upper: keys.state)

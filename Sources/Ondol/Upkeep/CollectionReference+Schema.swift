@@ -1,31 +1,30 @@
-// How the app says which schema its documents have.
+// How the app declares the schema of its documents.
 
 internal import OndolEngine
 
 extension CollectionReference {
-  /// Says that documents have schema `version` from now on, and how one of an earlier schema
-  /// becomes one of this. Documents written before the first call have schema 0. Call it whenever
-  /// the database was opened, before documents are used.
+  /// Declares that documents have schema `version` from now on, and how a document of an earlier
+  /// schema becomes one of this schema. Documents written before the first call have schema 0. Call
+  /// this whenever the database was opened, before documents are used.
   ///
-  /// From then on everything sees documents upgraded: reads, conditions and orders of queries,
-  /// aggregates, listeners and writes, all from one moment on. In the background the documents are
-  /// rewritten, with ordinary commits; an upgrade that a crash interrupts goes on at the next call.
-  /// Until they are, queries walk the whole collection, because indexes hold what is stored.
+  /// From then on everything sees upgraded documents: reads, conditions and orders of queries,
+  /// aggregates, listeners and writes, all from one moment on. In the background, ordinary commits
+  /// rewrite the documents. The next call resumes an upgrade that a crash interrupted. Until it is
+  /// complete, queries walk the whole collection, because indexes contain the stored values.
   ///
-  /// A document that cannot be upgraded stays as it is and holds up no other. Reading it by its id
-  /// throws; queries answer without it, and their snapshots name it in `unreadable`. It can be
-  /// replaced or deleted. It is tried again after the next opening.
+  /// A document that cannot be upgraded stays unchanged and blocks no other. Reading it by its id
+  /// throws. Queries omit it, and their snapshots list it in `unreadable`. It can be replaced or
+  /// deleted. The upgrade is tried again after the next open.
   ///
-  /// The schema belongs to this collection and those with the same names below other documents.
+  /// The schema applies to this collection and to those with the same names below other documents.
   /// `drop()` keeps it.
   ///
   /// - Parameters:
-  ///   - version: 0 or more, and more than that of the app before. The same number again goes on
-  ///     with an upgrade under way.
-  ///   - upgrade: changes the fields of a document of the schema it is given. It must not depend on
-  ///     anything else. What it throws, reads of that document throw.
-  ///   - progress: called in the background each time some documents were looked at, and at the
-  ///     end.
+  ///   - version: 0 or more, and more than that of the app before. The same number again resumes an
+  ///     upgrade under way.
+  ///   - upgrade: changes the fields of a document of the given schema. It must not depend on
+  ///     anything else. Reads of a document throw what it throws.
+  ///   - progress: called in the background each time some documents were checked, and at the end.
   /// - Throws: `.failedPrecondition` when documents have a later schema already; otherwise as a
   ///   write.
   /// - Complexity: O(1); the rewriting afterwards O(documents), a hundred at a time.
@@ -48,7 +47,7 @@ extension CollectionReference {
       throw error
     }
     guard !history.epochs.isEmpty else { return }
-    // Where the schema had begun before, what listeners have seen was not upgraded.
+    // If the schema had begun before, listeners have seen documents that were not upgraded.
     database.observers.invalidate(below: pattern.root)
     guard !database.engine.isReadOnly else { return }
     let rewrite = SchemaRewrite(pattern: pattern, progress: progress)

@@ -1,22 +1,21 @@
-// Another name for a collection: its documents' keys hold the number of a keyspace and no name, so
-// only the catalog changes, in one commit. A root collection's family gets another row `02`, and
-// each keyspace of a pattern below it another row `03 … 00`. Nothing else is written, whatever is
-// in the collection; who has read it, writes to it or listens to it notices by these rows.
+// Renames a collection. Its documents' keys contain the number of a keyspace and no name, so only
+// the catalog changes, in one commit. A root collection's family gets another row `02`, and each
+// keyspace of a pattern below it another row `03 … 00`. Nothing else is written, whatever is in the
+// collection. Readers, writers and listeners notice the change by these rows.
 
 internal import OndolEngine
 
-/// What gives a collection its other name.
+/// The changes that rename a collection.
 struct RenamedCollection: Sendable {
   var edit: CatalogEdit
-  /// The family as it was under its old name, when it is a root collection's.
+  /// The family under its old name, when it is a root collection's.
   var forgotten: Family?
 }
 
 extension Rows {
-  /// What gives a collection its other name; nil when there is no collection.
+  /// The changes that rename a collection; nil when there is none.
   ///
-  /// Throws `.alreadyExists` when there are documents under the other name, or something is
-  /// declared there.
+  /// Throws `.alreadyExists` when there are documents under the new name, or declarations.
   func renaming(_ renaming: CollectionRenaming) throws(DatabaseError) -> RenamedCollection? {
     let (pattern, target) = (renaming.pattern, renaming.target)
     guard let family = try catalog.family(pattern.root, in: self),
@@ -35,7 +34,7 @@ extension Rows {
             + " declared of it", path: "\(known)")
       }
     }
-    // Whoever carries the edit out may read, where this could be begun again.
+    // The code that carries the edit out may read, where a retry is possible.
     let patient = Rows(snapshot, catalog, mayBlock: true)
     if isOfRoot, let other, other.hasOwnKey {
       throw DatabaseError(
@@ -72,7 +71,7 @@ extension Rows {
 }
 
 extension Database {
-  /// Gives a collection its other name, unless there is none of the one that it has.
+  /// Renames a collection, unless there is none with the old name.
   func rename(_ renaming: CollectionRenaming) async throws(DatabaseError) {
     let roots = Set([renaming.pattern.root, renaming.target.root].map { ExactText($0) })
       .map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }
@@ -94,7 +93,7 @@ extension Database {
     }
     guard isRenamed else { return }
     catalog.schemas.rename(renaming)
-    // Its group is another one, with other indexes.
+    // It is in another group now, which has other indexes.
     resume()
   }
 }

@@ -1,11 +1,11 @@
-// What is in a database, for the tools that look into it. On the read path: one snapshot, the
-// catalog, and a walk over all rows, which is why apps have no such call.
+// The contents of a database, for tools that inspect it. On the read path: one snapshot, the
+// catalog, and a walk over all rows. Because of that walk, apps have no such call.
 
 internal import OndolEngine
 
-/// What a database holds as of one moment.
+/// The contents of a database as of one moment.
 package struct DatabaseContents: Sendable {
-  /// The collections of one pattern: `workInfo/workHistory` stands for every user's.
+  /// The collections of one pattern: `workInfo/workHistory` means every user's.
   package struct Collections: Sendable {
     /// Collection ids without the documents' ids between them.
     package var pattern: String
@@ -13,14 +13,14 @@ package struct DatabaseContents: Sendable {
     /// Bytes of the documents' rows, before compression.
     package var bytes: Int
     package var indexes: [IndexSize]
-    /// The key of its own that it has, or the collection at the top that it is below.
+    /// Its own key, or the key of the root collection that it is below.
     package var ownKey: OwnKey?
   }
 
   /// A collection's own key.
   package enum OwnKey: String, Sendable {
     case present
-    /// It is not here, so that nothing was counted.
+    /// It is missing, so nothing was counted.
     case missing
   }
 
@@ -42,7 +42,7 @@ package struct DatabaseContents: Sendable {
 }
 
 extension Database {
-  /// Counts what is in the database.
+  /// Counts the contents of the database.
   ///
   /// - Complexity: O(rows), all of which are read.
   package func contents() async throws(DatabaseError) -> DatabaseContents {
@@ -54,8 +54,8 @@ extension Database {
 }
 
 extension Database {
-  /// The patterns of the collections that the catalog has, `users/posts` for every user's, whether
-  /// there are documents in them or not.
+  /// The patterns of the collections in the catalog, `users/posts` for every user's, whether they
+  /// have documents or not.
   package func collectionPatterns() async throws(DatabaseError) -> [String] {
     try await families().flatMap { $0.collections.keys.map(\.description) }
   }

@@ -1,30 +1,29 @@
-// What there is in a database and what is declared for it, for pages that show all of it:
-// collections with about how much is in each, indexes of all collections, and how documents end and
-// keep files.
+// The collections and declarations of a database, for pages that show all of them: collections with
+// their approximate sizes, indexes of all collections, and how documents expire and keep files.
 
 internal import OndolEngine
 
-/// A collection and how much is in it.
+/// A collection and its size.
 public struct CollectionInformation: Sendable, Hashable, Identifiable {
   /// The collection.
   public let reference: CollectionReference
-  /// Its documents, those below them not among them: counted up to a thousand, then estimated.
+  /// Its documents, without those below them: counted up to a thousand, then estimated.
   public let count: Int
   /// Whether `count` was counted.
   public let isExact: Bool
-  /// Whether it has a key of its own, or the collection at the top does that it is below.
+  /// Whether it, or the root collection that it is below, has a key of its own.
   public let hasOwnKey: Bool
-  /// Whether that key is not here, so that nothing is known of its documents.
+  /// Whether that key is missing, so that nothing is known of its documents.
   public let isLocked: Bool
 
   /// The collection's path.
   public var id: String { reference.path }
 }
 
-/// What is declared for all collections.
+/// The declarations for all collections.
 package struct Declarations: Sendable {
   package struct DeclaredIndex: Sendable {
-    /// A pattern, or for a group the collections' id.
+    /// A pattern; for a group, the collections' id.
     package var collection: String
     package var isOfGroup: Bool
     package var isOfElements: Bool
@@ -40,14 +39,13 @@ package struct Declarations: Sendable {
 }
 
 extension Database {
-  /// The collections at the top, or those right below a document, with about how many documents are
-  /// in each. In the order of their ids; one is there while a document is in it or below it, and
-  /// one whose own key is not here until it is dropped.
+  /// The collections at the top, or those directly below a document, with the approximate number of
+  /// documents in each, in the order of their ids. A collection exists while a document is in it or
+  /// below it. One whose own key is missing exists until it is dropped.
   ///
-  /// - Parameter document: the document below which to look; nil for the top.
+  /// - Parameter document: the document whose collections to list; nil for the top.
   /// - Throws: as `listCollections()`.
-  /// - Complexity: O(collections ever written there), of each of which at most a thousand rows are
-  ///   counted.
+  /// - Complexity: O(collections ever written there), and for each at most a thousand counted rows.
   public func collectionInformation(
     below document: DocumentReference? = nil
   ) async throws(DatabaseError) -> [CollectionInformation] {
@@ -73,7 +71,7 @@ extension Database {
     }
   }
 
-  /// Everything that is declared, but of collections whose own keys are not here.
+  /// All declarations except those of collections whose own keys are missing.
   package func declarations() async throws(DatabaseError) -> Declarations {
     try await read(try engineSnapshot()) { [builds, feedback] (rows) throws(DatabaseError) in
       var declarations = Declarations()

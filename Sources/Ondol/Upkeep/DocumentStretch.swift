@@ -1,22 +1,22 @@
-// Some documents of a pattern, and which of them are to be written anew: what schemas and
-// migrations rewrite goes over a collection in such stretches, each as long as a commit may be and
-// as others may wait who must read from disk, too.
+// Some documents of a pattern, and which of them must be rewritten. Schemas and migrations rewrite
+// a collection in such stretches. A stretch is no longer than one commit allows, and no longer than
+// other reads from disk may wait for it.
 
 internal import OndolEngine
 
-/// Some documents behind a key.
+/// Some documents after a key.
 struct DocumentStretch: Sendable {
   /// Documents rewritten in one commit.
   private static let batchCount = 100
   /// Bytes of documents after which a commit is not made longer.
   private static let batchBytes = 1 << 20
-  /// Documents looked at together.
+  /// Documents checked together.
   private static let lookedAtTogether = 1_000
 
-  /// Those that are to be rewritten.
+  /// Those that must be rewritten.
   private(set) var outdated: [DocumentPath] = []
   private(set) var count = 0
-  /// The last key looked at; nil at the end.
+  /// The last key that was checked; nil at the end.
   private(set) var last: [UInt8]?
 
   /// A stretch without documents, at the end.
@@ -25,8 +25,8 @@ struct DocumentStretch: Sendable {
   /// The next documents of a pattern.
   ///
   /// - Parameters:
-  ///   - through: the last key of the stretch before; nil for the first.
-  ///   - isOutdated: whether a document that a commit of this version wrote is to be rewritten.
+  ///   - through: the last key of the previous stretch; nil for the first.
+  ///   - isOutdated: whether a document written by a commit of this version must be rewritten.
   init(
     of pattern: CollectionPattern, _ entry: CollectionEntry, behind through: [UInt8]?,
     in rows: Rows, where isOutdated: (Version) -> Bool

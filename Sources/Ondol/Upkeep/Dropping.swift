@@ -1,12 +1,12 @@
-// Taking indexes and collections away. First the catalog lets go of the keyspaces, in one commit:
-// from there on nothing is read or written there, and no number is used twice. Then the rows go.
-// The catalog remembers what is still to be removed until it is, so a crash only delays it. The key
-// of a collection that has one of its own is erased last but one, in front of that mark.
+// Drops indexes and collections. First the catalog releases the keyspaces, in one commit: from then
+// on nothing is read or written there, and no number is used again. Then the rows are removed. The
+// catalog records the remaining work until it is done, so a crash only delays it. The key of a
+// collection that has one of its own is erased as the last step before that record is removed.
 
 internal import OndolEngine
 
 extension Database {
-  /// Takes an index away, if it is there.
+  /// Drops an index, if it exists.
   func dropIndex(
     _ keyspace: Keyspace, of pattern: CollectionPattern
   ) async throws(DatabaseError) {
@@ -16,22 +16,22 @@ extension Database {
       edit.drop(index, from: pattern)
       return index.kind.isOfWords
     }
-    // Searches that are listened to take another one, if there is one, and have its terms.
+    // Live searches switch to another index, if there is one, and use its terms.
     if isOfWords { observers.invalidate(below: pattern.root) }
-    // A builder notices at its next commit.
+    // A builder notices this at its next commit.
     try await latches.acquire(.index(keyspace))
     latches.release(.index(keyspace))
     try await removeRows(of: keyspace)
   }
 
-  /// Removes the rows of an index that was dropped, and its row in the catalog.
+  /// Removes the rows of a dropped index, and its row in the catalog.
   func removeRows(of keyspace: Keyspace) async throws(DatabaseError) {
     try await drop([keyspace])
     try await removeRow(CatalogKey.keyspace(keyspace))
   }
 
-  /// Takes all documents of a root collection away, with all that is below it, and what is declared
-  /// of it only when asked to.
+  /// Removes all documents of a root collection and everything below it; removes its declarations
+  /// only on request.
   func dropFamily(_ root: String, includingDeclarations: Bool) async throws(DatabaseError) {
     var parting = try await letGo(ofFamily: root, includingDeclarations: includingDeclarations)
     if case .needsGroup = parting {
@@ -43,11 +43,11 @@ extension Database {
     if case .done(let family) = parting { try await removeRows(of: family) }
   }
 
-  /// Has nothing be in the family's keyspaces any more. What stays declared is declared in a new
-  /// family, in the same commit, so that the numbers of keyspaces are not used again.
+  /// Releases the family's keyspaces. Remaining declarations are declared in a new family, in the
+  /// same commit, so that the numbers of keyspaces are not used again.
   ///
-  /// - Parameter group: where a family goes on that has a key of its own. The key was made before,
-  ///   so that no commit needs one that is not on the device.
+  /// - Parameter group: the new group of a family that has a key of its own. The key was made
+  ///   before, so that no commit needs a key that is not on the device.
   private func letGo(
     ofFamily root: String, includingDeclarations: Bool, goingOnIn group: UInt32? = nil
   ) async throws(DatabaseError) -> Parting {
@@ -76,10 +76,9 @@ extension Database {
     }.outcome
   }
 
-  /// Removes the rows of a family that was dropped, its key when it has one, and the mark that says
-  /// so.
+  /// Removes the rows of a dropped family, its key if it has one, and the record of the drop.
   func removeRows(of family: DroppedFamily) async throws(DatabaseError) {
-    // Without its key nobody knows which paths its documents linked, and they stay.
+    // Without its key, the paths that its documents linked are unknown, and they stay.
     if !catalog.keys.isLocked(family: family.number) {
       for link in family.links { try await release(pathsOf: link) }
     }
@@ -111,21 +110,21 @@ extension Database {
   }
 }
 
-/// What came of letting go of a family.
+/// The result of releasing a family.
 private enum Parting: Sendable {
   /// There was none, or all of it stays.
   case nothing
-  /// It goes on with what is declared of it, and needs another key for that.
+  /// It continues with its declarations, and needs another key for that.
   case needsGroup
   case done(DroppedFamily)
 }
 
-/// A root collection that is no more, and whose rows are being removed.
+/// A dropped root collection whose rows are being removed.
 struct DroppedFamily: Sendable {
   var number: UInt32
-  /// The number within it that its next keyspace would have got.
+  /// The number that its next keyspace would have got.
   var members: UInt32
-  /// The keyspaces of its links: the paths in their rows are to go that nobody else links.
+  /// The keyspaces of its links: the paths in their rows that nothing else links must be removed.
   var links: [Keyspace] = []
 
   init(_ family: Family) {
@@ -135,7 +134,7 @@ struct DroppedFamily: Sendable {
       .sorted { $0.rawValue < $1.rawValue }
   }
 
-  /// What the mark says of a family.
+  /// The record's contents about a family.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.appendVarint(UInt64(members))
@@ -154,14 +153,14 @@ struct DroppedFamily: Sendable {
   }
 }
 
-/// A family that is to go.
+/// A family to remove.
 private struct Farewell: Sendable {
   var family: Family
-  /// The keys of its rows in the catalog but the first.
+  /// The keys of its rows in the catalog except the first.
   var keys: [[UInt8]]
-  /// What comes in its place.
+  /// The family that replaces it.
   var successor: CatalogEdit?
-  /// Whether what comes in its place needs a key of its own, and none was given.
+  /// Whether the replacement needs a key of its own, and none was given.
   var needsGroup = false
 
   mutating func write(to batch: inout Batch) {
@@ -177,7 +176,7 @@ private struct Farewell: Sendable {
 }
 
 extension Rows {
-  /// What there is to do to let go of a family. Nil when there is none, or when all of it stays.
+  /// The work to release a family. Nil when there is none, or when all of it stays.
   fileprivate func farewell(
     toFamily root: String, includingDeclarations: Bool, goingOnIn group: UInt32?
   ) throws(DatabaseError) -> Farewell? {
@@ -201,7 +200,7 @@ extension Rows {
     return Farewell(family: family, keys: keys, successor: successor)
   }
 
-  /// Whether there is a document in it, or nobody can tell without its key.
+  /// Whether there is a document in it, or this is unknown without its key.
   private func hasDocument(in family: Family) throws(DatabaseError) -> Bool {
     if catalog.keys.isLocked(family) { return true }
     for entry in family.collections.values {
@@ -213,7 +212,7 @@ extension Rows {
 }
 
 extension Database {
-  /// The families whose rows are still to be removed.
+  /// The families whose rows must still be removed.
   func droppedFamilies() async throws(DatabaseError) -> [DroppedFamily] {
     try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try rows.droppedFamilies()
@@ -242,14 +241,15 @@ extension Rows {
 }
 
 extension CollectionReference {
-  /// Takes an index away; its space comes back. Queries that it served scan from now on. Does
-  /// nothing when there is none of the name.
+  /// Drops an index and frees its space. Queries that it served scan from now on. Does nothing when
+  /// there is none with the name.
   ///
-  /// The index goes for all collections with the same names below other documents, too.
+  /// This also drops the index for all collections with the same names below other documents.
   ///
-  /// - Parameter name: as `listIndexes()` gives it and `createIndex` returned it.
+  /// - Parameter name: from `listIndexes()` or `createIndex`.
   /// - Throws: `.failedPrecondition` when the index is a collection group's; otherwise as a write.
-  /// - Complexity: O(segments): the rows are left out when what they lie among is next written.
+  /// - Complexity: O(segments): the rows are left out when the files that contain them are next
+  ///   rewritten.
   public func dropIndex(named name: String) async throws(DatabaseError) {
     try database.refuseInTransaction("dropIndex", path)
     let pattern = CollectionPattern(try place.get())
@@ -268,26 +268,27 @@ extension CollectionReference {
     try await database.dropIndex(index.keyspace, of: pattern)
   }
 
-  /// Removes all documents of the collection and everything below them, which Firestore's clients
-  /// cannot. What is declared stays: indexes, unique ones and those of fields that hold arrays,
-  /// links, times to live and schemas, here and below; what is written afterwards keeps to it.
+  /// Deletes all documents of the collection and everything below them, which Firestore's clients
+  /// cannot. Declarations stay: indexes, including unique ones and those of arrays, links, times to
+  /// live and schemas, here and below. They apply to documents written afterwards.
   ///
-  /// A collection at the top goes in one commit, and its space comes back; what a crash leaves of
-  /// that is done after the next opening. With it goes the key of one that was created with
-  /// `createWithOwnKey()`, once this returns: nobody can read its documents any more, here and in
-  /// copies that were made without keys. What stays declared gets another key.
+  /// A collection at the top is dropped in one commit, and its space is freed. If a crash
+  /// interrupts the rest, the next open completes it. For a collection created with
+  /// `createWithOwnKey()`, this also erases the key before it returns: its documents are then
+  /// unreadable, here and in copies that were made without keys. The remaining declarations get
+  /// another key.
   ///
-  /// A collection below a document goes some hundred documents a commit, so that it may be larger
-  /// than a commit: others see it shrink, and documents written meanwhile may go or stay. When this
-  /// throws, or a crash ends it, some documents are gone and the others are whole; call it again
-  /// for the rest. Where all must go at once and fits into one commit,
-  /// `DocumentReference.delete(recursive:)` of the document above does that.
+  /// A collection below a document is deleted a few hundred documents at a time, so that it may be
+  /// larger than a commit. Readers see it shrink, and documents written meanwhile may be deleted or
+  /// stay. When this throws, or a crash ends it, some documents are deleted and the others are
+  /// intact; call it again for the rest. If all must be deleted at once and fit into one commit,
+  /// use `DocumentReference.delete(recursive:)` of the document above.
   ///
-  /// - Parameter includingDeclarations: forgets what is declared, too, as though there had never
-  ///   been such a collection, but for the indexes of collection groups; only for a collection at
-  ///   the top. A schema that was declared since the database was opened is that of what is written
-  ///   afterwards all the same, because it is written by the app that declared it.
-  /// - Throws: `.invalidArgument` when the path is wrong, or when declarations are to go that
+  /// - Parameter includingDeclarations: also removes the declarations, as if the collection had
+  ///   never existed, except for the indexes of collection groups. Only for a collection at the
+  ///   top. A schema declared since the database was opened nevertheless applies to documents
+  ///   written afterwards, because the app that declared it writes them.
+  /// - Throws: `.invalidArgument` when the path is wrong, or when it would remove declarations that
   ///   collections below other documents share; as writes do; `.cancelled` when the task was
   ///   cancelled between two commits.
   /// - Complexity: O(segments) at the top, O(documents) below.

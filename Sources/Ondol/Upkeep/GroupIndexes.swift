@@ -1,11 +1,11 @@
-// Indexes of collection groups. What a group is to have stands in one row of the catalog; each
-// pattern of the group has an index of its own, in its family's shard. A pattern that is met for
-// the first time reads and guards that row, so none is made without the indexes of its group.
+// Indexes of collection groups. One row of the catalog lists the indexes of a group, and each
+// pattern of the group has an index of its own, in its family's shard. Creating a pattern reads and
+// guards that row, so no pattern is made without the indexes of its group.
 
 internal import OndolEngine
 
 extension Rows {
-  /// What the row of a group says; nothing when there is none.
+  /// The contents of a group's row; nothing when there is none.
   func groupIndexes(_ key: [UInt8]) throws(DatabaseError) -> [IndexKind] {
     guard let bytes = try row(key) else { return [] }
     do throws(MalformedBytes) {
@@ -22,7 +22,7 @@ extension Rows {
 }
 
 extension Database {
-  /// Changes which indexes a group is to have.
+  /// Changes the indexes of a group.
   func changeGroup(
     _ id: String, _ change: (inout [IndexKind]) -> Void
   ) async throws(DatabaseError) {
@@ -45,8 +45,8 @@ extension Database {
     }
   }
 
-  /// The patterns a group has, in the order of their keyspaces. Those of collections whose own keys
-  /// are not here are not among them: what they lack is made by an opening with the key.
+  /// The patterns of a group, in the order of their keyspaces. Excludes those of collections whose
+  /// own keys are missing: an open with the key makes the indexes that they lack.
   func patterns(ofGroup id: String) async throws(DatabaseError) -> [CollectionPattern] {
     try await families().filter { !catalog.keys.isLocked($0) }.flatMap { family in
       family.collections.filter { $0.key.collectionID.text.utf8.elementsEqual(id.utf8) }
@@ -54,7 +54,7 @@ extension Database {
   }
 
   /// A collection of each pattern that ends with the id; the one at the top when there is none yet.
-  /// Which collection of a pattern, says nothing about its indexes.
+  /// Any collection of a pattern represents its indexes.
   package func collections(
     called id: String
   ) async throws(DatabaseError) -> [CollectionReference] {

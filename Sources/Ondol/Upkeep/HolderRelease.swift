@@ -1,15 +1,15 @@
-// What a root collection lets go of that was dropped, behind the commit that dropped it: the
-// storage paths that nobody else links, and the contents its documents held. Some hundred a commit,
-// and the catalog's mark of the drop stays until all of it is done, so that a crash only delays it.
+// What a dropped root collection releases, after the commit that dropped it: the storage paths that
+// nothing else links, and the contents that its documents held. This takes a few hundred for each
+// commit. The catalog's record of the drop stays until all of it is done, so a crash only delays
+// it.
 
 internal import OndolEngine
 
 extension Database {
-  /// Paths that are looked at in one commit.
+  /// Paths that are checked in one commit.
   private static let pathsAtOnce = 256
 
-  /// Has the paths go that the rows of a link name which is no more, but for those that others
-  /// link.
+  /// Removes the paths in the rows of a dropped link, except those that something else links.
   func release(pathsOf link: Keyspace) async throws(DatabaseError) {
     var behind: [UInt8]?
     repeat {
@@ -53,10 +53,10 @@ extension Rows {
 }
 
 extension Database {
-  /// Rows of holders that are looked at in one step.
+  /// Rows of holders that are checked in one step.
   private static let holdersAtOnce = 1_024
 
-  /// Takes out the rows of holders that went with a family, and has their contents looked at.
+  /// Removes the rows of a dropped family's holders, and has their contents checked.
   ///
   /// - Complexity: O(holders) in the whole database: their rows are in the order of the contents.
   func release(contentsHeldIn family: DroppedFamily) async throws(DatabaseError) {
@@ -78,8 +78,8 @@ extension Database {
 }
 
 extension Rows {
-  /// A commit that takes out those of some holders' rows that are in a family, and the last row
-  /// that was looked at; nil at the end.
+  /// A commit that removes those of some holders' rows that are in a family, and the last row that
+  /// was checked; nil at the end.
   fileprivate func holders(
     in family: UInt32, behind: [UInt8]?, limit: Int
   ) throws(DatabaseError) -> (batch: Batch, last: [UInt8]?) {

@@ -1,25 +1,23 @@
-// Fills a new index with the documents that are older than it, in small commits while writes go on.
+// Fills a new index with older documents, in small commits while writes continue.
 //
-// 1. The index is declared, `building`, in a commit of its own. From there on every write maintains
-//    its rows, because every write guards the family's row and so was prepared after the
-//    declaration.
-// 2. The older documents are added in the order of their keys, some hundred a commit, or many at a
-//    time: see IndexPour. A commit guards the range of documents it was derived from: if one has
-//    changed meanwhile, its writer has maintained the index, and the batch is derived again. Each
-//    commit also says how far it came.
+// 1. A commit of its own declares the index as `building`. From then on every write maintains its
+//   rows, because every write guards the family's row and so was prepared after the declaration.
+// 2. The older documents are added in the order of their keys, a few hundred in a commit, or many
+//   at a time: see IndexPour. A commit guards the range of documents it was derived from. If one
+//   has changed meanwhile, its writer has maintained the index, and the batch is derived again.
+//   Each commit also records the progress.
 // 3. The index is declared `ready`, and only now serves queries.
 //
-// A crash leaves it `building`; after the next opening it goes on where the last commit said, see
-// Resumption.
+// A crash leaves it `building`. After the next open, the build resumes at the recorded progress,
+// see Resumption.
 
 internal import OndolEngine
 
-/// How far an index is that is being built.
+/// The progress of an index build.
 public struct IndexProgress: Sendable, Hashable {
-  /// Documents added since the building began, or went on after the database was opened.
+  /// Documents added since the build began, or resumed after the database was opened.
   public var documents: Int
-  /// Documents that are to be added, as far as known by now: exact when they are few, else an
-  /// estimate.
+  /// Documents to add, as far as known now: exact when there are few, otherwise an estimate.
   public var total: Int
 }
 
@@ -31,18 +29,18 @@ struct IndexBuilder: Sendable {
 
   /// Documents added in one commit, at first.
   static let batchCount = 256
-  /// Documents added in one commit while nobody else writes and many have been added.
+  /// Documents added in one commit once many have been added and no other process writes.
   private static let largestBatchCount = 2048
-  /// Pours after which there is a merge; none is poured beside one.
+  /// Pours before a merge; nothing is poured during a merge.
   private static let mostPours = 8
   /// Bytes of documents after which a commit is not made longer.
   static let batchBytes = 1 << 20
 
-  /// Fills the index and declares it ready, unless it is. False when there is no such index any
-  /// more.
+  /// Fills the index and declares it ready, unless it is already. Returns false when the index no
+  /// longer exists.
   ///
-  /// A cancelled task leaves the index as far as it came. A unique index that documents disagree
-  /// with is dropped, and so is a link that leads nowhere in one of them.
+  /// A cancelled task leaves the index with its progress. If documents have duplicates, a unique
+  /// index is dropped. If a document's path has no object, a link is dropped.
   func build(
     _ progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> Bool {
@@ -95,7 +93,7 @@ struct IndexBuilder: Sendable {
     database.builds.note(state, of: keyspace)
   }
 
-  /// Documents that are to be added, about.
+  /// The approximate number of documents to add.
   func countDocuments() async throws(DatabaseError) -> Int {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
       guard let index = try index(in: rows), index.state != .ready else { return 0 }
@@ -103,17 +101,17 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  /// The documents that are to be added yet.
+  /// The documents that are still to be added.
   func range(ofMissingFrom index: IndexDefinition, in rows: Rows) -> KeyRange {
     var range = KeyRange(prefix: index.documents.prefix)
     if let last = index.lastBuilt(rows.catalog.keys) { range.lower = last + [0] }
     return range
   }
 
-  /// Adds documents behind the `added` first, and says how many; nil when there are no more.
+  /// Adds documents after the first `added` ones, and returns how many; nil when there are no more.
   @concurrent
   private func addNextDocuments(behind added: Int) async throws(DatabaseError) -> Int? {
-    // A sixteenth of what is done already, so that a commit is never long for what is short.
+    // A sixteenth of what is done already, so that a short build has no long commit.
     var count = min(max(Self.batchCount, added / 16), Self.largestBatchCount)
     while true {
       try refuseWhenCancelled(
@@ -125,12 +123,12 @@ struct IndexBuilder: Sendable {
           let step = try await database.read(snapshot) { (rows) throws(DatabaseError) in
             try nextStep(in: rows, atMost: most)
           }
-          // Where others write, the next attempt is a short one.
+          // Other processes write, so the next attempt is short.
           count = Self.batchCount
           return Derivation(outcome: step?.documents, batch: step?.batch ?? Batch())
         }.outcome
       } catch {
-        // One of two that agree may be over, which nobody sees any more.
+        // One of the two duplicates may have expired, so that no read returns it any more.
         guard error.code == .alreadyExists, try await database.removeEnded() > 0 else {
           throw error
         }
@@ -144,8 +142,8 @@ struct IndexBuilder: Sendable {
     var documents: Int
   }
 
-  /// The rows of the next documents, and how far the index then is; nil when there are no more, or
-  /// no index.
+  /// The rows of the next documents, and the resulting progress; nil when there are no more, or no
+  /// index.
   func nextStep(
     in rows: Rows, atMost most: Int = batchCount
   ) throws(DatabaseError) -> Step? {
@@ -161,20 +159,20 @@ struct IndexBuilder: Sendable {
     return Step(batch: batch, documents: added.count)
   }
 
-  /// Has the batch say how far the index is.
+  /// Records the progress of the index in the batch.
   func note(
     _ index: IndexDefinition, builtThrough last: [UInt8], in batch: inout Batch, _ rows: Rows
   ) {
     var index = index
     index.state = index.built(through: last, rows.catalog.keys)
     let key = CatalogKey.keyspace(keyspace)
-    // Whoever drops the index changes its row.
+    // Dropping the index changes its row.
     batch.guardUnchanged(key.bytes)
     batch.putCatalogRow(key, KeyspaceRow.index(index).bytes)
   }
 
-  /// Puts the rows of up to `most` documents that are missing into the batch; answers the key of
-  /// the last and how many there are, or nil when there is none.
+  /// Adds the rows of up to `most` missing documents to the batch; returns the key of the last one
+  /// and their number, or nil when there is none.
   private func add(
     _ most: Int, of entry: CollectionEntry, to index: IndexDefinition, _ stored: Rows,
     _ batch: inout Batch
@@ -205,7 +203,7 @@ struct IndexBuilder: Sendable {
     return (last, count)
   }
 
-  /// Puts the row of one document into the batch.
+  /// Adds the row of one document to the batch.
   private func add(
     _ key: RawSpan, _ value: RawSpan, _ plain: inout PlainIndexRows?, _ batch: inout Batch
   ) throws(DatabaseError) {
@@ -219,7 +217,7 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  /// Puts the rows of one document into the batch.
+  /// Adds the rows of one document to the batch.
   private func add(
     _ key: RawSpan, _ value: RawSpan, to index: IndexDefinition, _ reader: SelectionReader,
     _ stored: Rows, _ claims: inout UniqueClaims, _ batch: inout Batch
@@ -232,7 +230,7 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  /// A document's ids, and of its fields those that the index has to do with.
+  /// A document's ids, and the fields that the index uses.
   func read(
     _ key: RawSpan, _ value: RawSpan, _ reader: SelectionReader
   ) throws(DatabaseError) -> (ids: [String], fields: [String: Value]) {
@@ -248,7 +246,7 @@ struct IndexBuilder: Sendable {
     DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
   }
 
-  /// The index's own row, which says how far it is.
+  /// The index's own row, which contains its progress.
   func index(in rows: Rows) throws(DatabaseError) -> IndexDefinition? {
     guard let bytes = try rows.row(CatalogKey.keyspace(keyspace)) else { return nil }
     do throws(MalformedBytes) {
@@ -259,7 +257,7 @@ struct IndexBuilder: Sendable {
     }
   }
 
-  /// Has queries use the index, if it is still there; false otherwise.
+  /// Makes queries use the index, if it still exists; otherwise returns false.
   func declareReady() async throws(DatabaseError) -> Bool {
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
       let indexes = edit.family.collections[pattern]?.allIndexes ?? []
@@ -272,16 +270,16 @@ struct IndexBuilder: Sendable {
   }
 }
 
-/// How far the indexes of a database are that are being built.
+/// The progress of a database's index builds.
 final class IndexBuilds: Sendable {
   private let state = Guarded<[Keyspace: IndexProgress]>([:])
-  /// What was unfinished when this process looked last.
+  /// The unfinished indexes at this process's last check.
   let unmoved = Guarded<Set<UnfinishedIndex>>([])
 
-  /// What is being built now.
+  /// The current builds.
   var all: [Keyspace: IndexProgress] { state.withLock { $0 } }
 
-  /// - Parameter progress: nil when the index is built, or not being built any more.
+  /// - Parameter progress: nil when the index is built, or its build has stopped.
   func note(_ progress: IndexProgress?, of index: Keyspace) {
     state.withLock { $0[index] = progress }
   }

@@ -1,15 +1,14 @@
-// The rows of an index as they are stored, read back into values, for the tools that look into it.
-// A walk over the index's keyspace. Documents are not read, so a row that leads nowhere is listed,
-// too.
+// The stored rows of an index, decoded into values, for tools that inspect it. A walk over the
+// index's keyspace. It does not read documents, so it also lists rows that lead nowhere.
 
 internal import OndolEngine
 
 /// A row of an index.
 package struct ListedIndexRow: Sendable {
-  /// What stands for a field.
+  /// The value of a field in a row.
   package enum Component: Sendable {
     case value(Value)
-    /// Only the value's beginning is in the index.
+    /// The index contains only the beginning of the value.
     case cut
     case missing
   }
@@ -21,7 +20,7 @@ package struct ListedIndexRow: Sendable {
 }
 
 extension ListedIndexRow {
-  /// Whether the first value is within bounds; one that is not known may be.
+  /// Whether the first value is within bounds; an unknown one may be.
   fileprivate func isWithin(_ bounds: (least: Value?, greatest: Value?)) -> Bool {
     guard case .value(let value) = components.first else { return true }
     if let least = bounds.least, ValueOrder.compare(value, least) < 0 { return false }
@@ -34,7 +33,7 @@ extension ListedIndexRow {
 package struct ListedIndexPage: Sendable {
   package var fields: [String]
   package var rows: [ListedIndexRow]
-  /// Where the next page goes on; nil behind the last row.
+  /// Where the next page begins; nil after the last row.
   package var next: [UInt8]?
 }
 
@@ -43,8 +42,8 @@ extension Database {
   /// `start` on; nil when there is no such index.
   ///
   /// - Parameters:
-  ///   - bounds: the least and the greatest first value of the rows that are wanted.
-  ///   - limit: rows that are looked at.
+  ///   - bounds: the least and the greatest first value of the wanted rows.
+  ///   - limit: the number of rows to look at.
   /// - Complexity: O(limit).
   package func listIndex(
     _ name: String, of pattern: String, bounds: (least: Value?, greatest: Value?),
@@ -91,7 +90,7 @@ extension Rows {
 }
 
 extension Rows {
-  /// The documents of an index of words, and how many words each field of them has.
+  /// The documents of a word index, and the number of words in each of their fields.
   private func wordsPage(
     of index: IndexDefinition, _ pattern: CollectionPattern, from start: [UInt8]?, _ limit: Int
   ) throws(DatabaseError) -> ListedIndexPage {

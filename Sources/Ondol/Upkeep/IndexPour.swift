@@ -1,27 +1,27 @@
-// Fills an index with many documents at a time: their rows are derived from one snapshot on two
+// Fills an index with many documents at a time. Their rows are derived from one snapshot on two
 // threads, sorted, and poured into segments, past the log and the memtables (Pour in the engine).
-// What the documents have become since is above them, because writes maintain the index from its
-// declaration on. Then a commit says how far the index is; when a crash comes before that, the same
-// rows are derived again.
+// Later changes of the documents take precedence, because writes maintain the index from its
+// declaration on. Then a commit records the progress of the index. If a crash comes before that
+// commit, the same rows are derived again.
 //
-// Unique indexes are not poured: that a row is taken already must be found when it is written. Nor
-// are links, which look at objects beside the documents.
+// Unique indexes are not poured, because writing a row must detect that it exists already. Links
+// are not poured either, because they check objects as well as documents.
 
 internal import OndolEngine
 
 extension IndexBuilder {
   enum PourOutcome: Sendable {
-    /// So many documents were added.
+    /// This many documents were added.
     case poured(Int)
     /// The shard is being merged.
     case notNow
-    /// What is left is little, or of a kind that is not poured.
+    /// Too little is left, or the index is of a kind that is not poured.
     case never
   }
 
-  /// Documents that are poured at once, about: some dozen megabytes of rows.
+  /// The approximate number of documents that are poured at once: a few dozen megabytes of rows.
   private static let pourCount = 1_000_000
-  /// Bytes of rows of one half, above which they are added in commits.
+  /// If the rows of one half exceed this many bytes, commits add them instead.
   fileprivate static let pourBytes = 256 << 20
 
   /// The rows of some documents.
@@ -33,7 +33,7 @@ extension IndexBuilder {
     var isTooLarge = false
   }
 
-  /// What there is to do.
+  /// The work to do.
   private struct Work: Sendable {
     var index: IndexDefinition
     var entry: CollectionEntry
@@ -97,7 +97,7 @@ extension IndexBuilder {
     let isPoured = try await rethrowing { () async throws(EngineError) in
       try await pour.write(batches)
     }
-    // The index may have been dropped, or another, which the next step finds out.
+    // The index, or another one, may have been dropped; the next step finds out.
     guard isPoured else { return .notNow }
     guard let last = derived.last(where: { $0.count > 0 })?.last else { return .never }
     try await note(through: last)

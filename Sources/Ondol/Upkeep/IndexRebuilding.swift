@@ -1,10 +1,10 @@
-// Building indexes anew, for the tool: an index is taken away and declared again as it was, so its
-// rows are made from the documents as those of a new one.
+// Rebuilds indexes, for the tool: it drops an index and declares it again, so that its rows are
+// made from the documents like those of a new one.
 
 internal import OndolEngine
 
 extension Database {
-  /// Builds indexes of the collection's pattern anew; answers the names of those that were.
+  /// Rebuilds indexes of the collection's pattern; returns the names of the rebuilt ones.
   ///
   /// - Parameter names: which; nil for all.
   /// - Throws: as `CollectionReference.createIndex`; then the index is gone, or is finished when
@@ -27,7 +27,7 @@ extension Database {
     return built
   }
 
-  /// Builds an index of a group anew; answers whether there is one of the name.
+  /// Rebuilds an index of a group; returns whether there is one with the name.
   ///
   /// - Throws: as `CollectionGroup.createIndex`; then the index is gone, or is finished when the
   ///   database is opened.

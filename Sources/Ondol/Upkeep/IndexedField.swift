@@ -1,5 +1,5 @@
-// Fields of an index that say more than a name: how their texts are compared. Names with signs, as
-// `listIndexes()` shows them, say the same; this is for those who would rather have words.
+// Fields of an index with a comparison of texts. Names with signs, as `listIndexes()` shows them,
+// are equivalent; this form uses words.
 
 /// A field of an index, with its direction and how its texts are compared.
 ///
@@ -7,15 +7,15 @@
 /// try await people.createIndex(on: [.ascending("name", comparing: .folded), .descending("born")])
 /// ```
 public struct IndexedField: Sendable, Hashable {
-  /// As `createIndex(on:)` takes it with signs.
+  /// The form with signs that `createIndex(on:)` takes.
   let text: String
 
   /// The least value first.
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps.
-  ///   - comparison: how its texts are compared; nil by their bytes. Such an index serves
-  ///     conditions and orders that compare the same way, and no others.
+  ///   - comparison: how its texts are compared; by their bytes when nil. Such an index serves only
+  ///     conditions and orders with the same comparison.
   public static func ascending(
     _ field: FieldPath, comparing comparison: TextComparison? = nil
   ) -> IndexedField {
@@ -26,7 +26,7 @@ public struct IndexedField: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - field: a field or a path into maps.
-  ///   - comparison: how its texts are compared; nil by their bytes.
+  ///   - comparison: how its texts are compared; by their bytes when nil.
   public static func descending(
     _ field: FieldPath, comparing comparison: TextComparison? = nil
   ) -> IndexedField {
@@ -42,21 +42,22 @@ public struct IndexedField: Sendable, Hashable {
 }
 
 extension IndexedField: CustomStringConvertible {
-  /// The field with `-` in front when it is descending, and what is special behind it, as
-  /// `IndexInformation.fields` has it.
+  /// The field with `-` before it when it is descending, followed by its special properties, as in
+  /// `IndexInformation.fields`.
   public var description: String { text }
 }
 
 extension CollectionReference {
-  /// Creates an index on fields whose texts may be compared otherwise than by their bytes.
+  /// Creates an index on fields whose texts may be compared other than by their bytes.
   ///
-  /// A unique index with a comparison lets no two documents have texts that are the same when
-  /// compared so: with `.folded`, `"Anna"` and `"anna"` cannot both be a user's name. Otherwise as
-  /// `createIndex(on:unique:nullsDistinct:where:progress:)` with names.
+  /// A unique index with a comparison allows no two documents whose texts are equal in that
+  /// comparison: with `.folded`, `"Anna"` and `"anna"` cannot both be a user's name. In all other
+  /// respects like `createIndex(on:unique:nullsDistinct:where:progress:)` with names.
   ///
   /// - Parameters:
   ///   - fields: at least one, each once.
-  ///   - unique: refuses a write that would make two documents of a collection agree in all fields.
+  ///   - unique: refuses a write that would give two documents of a collection the same values in
+  ///     all fields.
   ///   - nullsDistinct: of a unique index, whether documents with null in one of the fields may
   ///     agree.
   ///   - condition: only documents that meet it are in the index. It compares texts by their bytes.
@@ -77,7 +78,8 @@ extension CollectionReference {
 
 extension CollectionGroup {
   /// Creates an index over all collections of the group, on fields whose texts may be compared
-  /// otherwise than by their bytes. Otherwise as `createIndex(on:where:progress:)` with names.
+  /// other than by their bytes. In all other respects like `createIndex(on:where:progress:)` with
+  /// names.
   ///
   /// - Parameters:
   ///   - fields: at least one, each once.

@@ -1,16 +1,15 @@
-// Giving a root collection a key of its own. The engine makes the key and writes it down before the
+// Gives a root collection a key of its own. The engine makes the key and stores it before the
 // catalog has a family with its number, so that no commit is ever sealed with a key that a crash
-// takes. What a crash leaves between the two is a number that no family has; the next collection
-// gets it.
+// takes. A crash between the two leaves a number that no family has, which the next collection
+// gets.
 
 internal import OndolEngine
 
 extension CollectionReference {
-  /// Makes the collection, which must not be there yet, with a key of its own: its documents, their
-  /// indexes, everything below it, and what the change feed keeps of it, are sealed with that key.
-  /// The keys of such collections are in the file `KEYS`, which backups leave out unless they are
-  /// asked for it. `drop()` erases the key, and with it the collection from all copies without that
-  /// file.
+  /// Creates the collection, which must not exist yet, with a key of its own. That key seals its
+  /// documents, their indexes, everything below it, and its changes in the change feed. The keys of
+  /// such collections are in the file `KEYS`, which backups leave out by default. `drop()` erases
+  /// the key, and with it the collection from all copies without that file.
   ///
   /// ```swift
   /// let records = database.collection("records")
@@ -19,20 +18,20 @@ extension CollectionReference {
   /// try await records.drop(includingDeclarations: true)   // erased, in backups too
   /// ```
   ///
-  /// For the rest it is a collection as any other. Where its key is not here, as in a database that
-  /// was made from such a backup, every call that has to do with its documents throws
-  /// `.permissionDenied`; it is listed, and can be dropped.
+  /// In all other respects it is an ordinary collection. When its key is missing, as in a database
+  /// restored from such a backup, every call that concerns its documents throws
+  /// `.permissionDenied`. The collection is still listed, and can be dropped.
   ///
-  /// Contents go with it that were put with `Storage.put(_:for:contentType:expecting:durability:)`.
+  /// Contents put with `Storage.put(_:for:contentType:expecting:durability:)` are erased with it.
   /// All others stay under the key of the database, and so do the names of the collection, its
-  /// fields and its indexes, what declarations say, and how many documents there are.
+  /// fields and its indexes, the contents of declarations, and the number of documents.
   ///
-  /// - Throws: `.alreadyExists` when there is such a collection, even one without documents of
-  ///   which something is declared or that was written once; `.invalidArgument` when the path is
-  ///   wrong or leads below a document; `.failedPrecondition` when the database is not encrypted,
-  ///   is open for reading only, or is closed; `.resourceExhausted` when 32 collections have keys
-  ///   of their own; `.permissionDenied` while keys of other collections are not here;
-  ///   `.unimplemented` on a server; otherwise as writes do.
+  /// - Throws: `.alreadyExists` when there is such a collection, even one without documents that
+  ///   has declarations or was written once; `.invalidArgument` when the path is wrong or leads
+  ///   below a document; `.failedPrecondition` when the database is not encrypted, is open for
+  ///   reading only, or is closed; `.resourceExhausted` when 32 collections have keys of their own;
+  ///   `.permissionDenied` while keys of other collections are missing; `.unimplemented` on a
+  ///   server; otherwise as writes do.
   /// - Complexity: a few small writes, synced.
   public func createWithOwnKey() async throws(DatabaseError) {
     let path = try place.get()
@@ -47,7 +46,7 @@ extension CollectionReference {
   }
 
   /// Whether the collection was created with `createWithOwnKey()`, or is below a document of one
-  /// that was. The key itself need not be here.
+  /// that was. The key itself may be missing.
   ///
   /// - Throws: `.invalidArgument` when the path is wrong; otherwise as reads do.
   /// - Complexity: one lookup.
@@ -84,7 +83,7 @@ extension Database {
     }
   }
 
-  /// Throws where no collection can have a key of its own.
+  /// Throws when no collection can have a key of its own.
   func refuseOwnKeys() throws(DatabaseError) {
     if isOnStore {
       throw DatabaseError(
@@ -101,8 +100,8 @@ extension Database {
 
   /// Runs `makeFamily` with the number of a group that no family has.
   ///
-  /// - Parameter check: throws where no family is to be made, so that no key is made for nothing by
-  ///   who waited while another one made it.
+  /// - Parameter check: throws when no family must be made, so that a caller that waited while
+  ///   another made it does not make a useless key.
   func withSpareGroup<R>(
     check: @escaping @Sendable (Rows) throws(DatabaseError) -> Void = { _ in },
     makeFamily: (UInt32) async throws(DatabaseError) -> R
@@ -112,8 +111,8 @@ extension Database {
     return try await makeFamily(try await spareGroup(check))
   }
 
-  /// Throws `.failedPrecondition` when a collection has a key of its own. A key that a crash has
-  /// left without a collection is erased.
+  /// Throws `.failedPrecondition` when a collection has a key of its own. Erases a key that a crash
+  /// has left without a collection.
   func refuseCollectionsWithOwnKeys() async throws(DatabaseError) {
     try await latches.acquire(.ownKeys)
     defer { latches.release(.ownKeys) }
@@ -137,7 +136,8 @@ extension Database {
   private func spareGroup(
     _ check: @escaping @Sendable (Rows) throws(DatabaseError) -> Void
   ) async throws(DatabaseError) -> UInt32 {
-    // The catalog first: of a family that is dropped meanwhile the group goes before its mark.
+    // The catalog first: of a family that is dropped meanwhile, the group is removed before the
+    // record.
     let taken = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       try check(rows)
       return Set(
@@ -153,7 +153,7 @@ extension Database {
         "\(groups.count) collections have keys of their own, and no more can have one at once",
         suggestion: "drop one, with its declarations", path: path)
     }
-    // A file with the new key alone would take the place of the one that is to come back.
+    // A file with only the new key would replace the one that must come back.
     guard groups.values.allSatisfy(\.self) else {
       throw DatabaseError(
         .permissionDenied,
@@ -169,7 +169,7 @@ extension Database {
 }
 
 extension Rows {
-  /// Throws `.alreadyExists` when there is a root collection of the name.
+  /// Throws `.alreadyExists` when there is a root collection with the name.
   fileprivate func refuseKnown(_ root: String) throws(DatabaseError) {
     guard try catalog.listedFamily(root, in: self) != nil else { return }
     throw DatabaseError(

@@ -1,18 +1,18 @@
-// What an earlier life of the database left unfinished, a crash or a cancelled task: indexes half
-// built, rows of dropped indexes and collections, a group's index that not all collections have, or
-// that some still have; a change of the database's keys, of which the superblock tells. The catalog
-// says so in its rows. It is finished in the background once the database is open; queries
-// meanwhile do without such an index. Closing stops it, and the next opening takes it up again. On
-// a store so does another process, after a while. A collection whose own key is not here is left
-// alone, until an opening with the key.
+// Resumes what an earlier session left unfinished after a crash or a cancelled task: unfinished
+// indexes, rows of dropped indexes and collections, a group's index that some collections lack, or
+// still have; and a change of the database's keys, which the superblock records. The catalog's rows
+// record the rest. It is finished in the background once the database is open, and queries do not
+// use such an index meanwhile. Closing the database stops this work. The next open resumes it. On a
+// store, another process also resumes it, after a while. A collection whose own key is missing is
+// left alone, until an open with the key.
 
 internal import Logging
 internal import OndolEngine
 
-/// Something to do about one index.
+/// The remaining work for one index.
 struct UnfinishedIndex: Sendable, Hashable {
   enum Remedy: Sendable, Hashable {
-    /// It is declared, and lacks documents behind one.
+    /// It is declared, and lacks documents after a key.
     case build(Keyspace, behind: [UInt8]?)
     /// Its group has it, and the pattern does not.
     case create
@@ -26,22 +26,22 @@ struct UnfinishedIndex: Sendable, Hashable {
 }
 
 extension Database {
-  /// Starts whatever is to be finished, and the timer for documents that end.
+  /// Starts all unfinished work, and the timer for documents that expire.
   func resume() {
-    // A change that begins after this is its caller's, who may stop half-way.
+    // A change that begins after this belongs to its caller, which may stop in the middle.
     let isChangingKeys = engine.border != nil
-    // Weak, so that a database that was let go at once is not kept.
+    // Weak, so that a database released at once is not kept alive.
     engine.startInBackground { [weak self] in
       await self?.finishWhatWasBegun(isChangingKeys: isChangingKeys)
     }
   }
 
-  /// Finishes it now, and logs what cannot be.
+  /// Finishes it now, and logs what fails.
   ///
   /// - Parameters:
-  ///   - isChangingKeys: whether an earlier life has begun to change the keys.
-  ///   - isOfOthers: whether those who have begun it may still be at it, on a store: then an index
-  ///     is gone on with that is where it was when somebody looked last.
+  ///   - isChangingKeys: whether an earlier session has begun to change the keys.
+  ///   - isOfOthers: whether, on a store, the process that began the work may still be doing it:
+  ///     then it resumes only an index that has made no progress since the last check.
   func finishWhatWasBegun(isChangingKeys: Bool = false, isOfOthers: Bool = false) async {
     do throws(DatabaseError) {
       let families = try await families()
@@ -112,8 +112,8 @@ extension Database {
     }
   }
 
-  /// Does what is to be done about one index. Only the end of all work is thrown: an index that
-  /// cannot be built keeps no other from it.
+  /// Does the remaining work for one index. It throws only at the end of all work: an index that
+  /// cannot be built does not prevent the others.
   private func finish(_ unfinished: UnfinishedIndex) async throws(DatabaseError) {
     let place: Logger.Metadata = [
       "collection": "\(unfinished.pattern)", "index": "\(unfinished.kind.name)",
@@ -141,7 +141,7 @@ extension Database {
 }
 
 extension DatabaseError {
-  /// Whether work in the background is told to end: the database is being closed.
+  /// Whether background work has to end, because the database is being closed.
   fileprivate var isEndOfWork: Bool {
     code == .cancelled || code == .failedPrecondition && path == nil
   }

@@ -1,21 +1,21 @@
-// Several runs as one: a walk over the chunks of each, side by side in the order of their keys.
-// Ordinals stay as they are, counted from the first of all. Entries of a run whose documents all
-// are there still are copied as they are; of others the postings are looked at one by one.
+// Merges several runs into one: a walk over the chunks of each, side by side in the order of their
+// keys. Ordinals do not change; they are counted from the first of all. Entries of a run whose
+// documents all still exist are copied unchanged; in others, each posting is checked.
 
 internal import OndolEngine
 
-/// Merges runs of an index of words, a part at a time.
+/// Merges runs of a word index, a part at a time.
 struct RunMerger: Sendable {
   private let index: IndexDefinition
   private let runs: [SearchRun]
   private let first: UInt64
-  /// Which documents there still are.
+  /// Which documents still exist.
   private var isAlive: [Bool]
-  /// Whether all documents of a run that it was made of are there still.
+  /// For each source run, whether all its documents still exist.
   private var isWhole: [Bool] = []
   /// By scope.
   private var statistics: [[UInt8]: SearchStatistics] = [:]
-  /// How many documents there are.
+  /// The number of documents.
   private(set) var documents = 0
 
   /// Bytes of chunks after which a part ends.
@@ -53,7 +53,7 @@ struct RunMerger: Sendable {
     }
   }
 
-  /// Chunks of the keys behind `start`, and the last key when there are more.
+  /// Chunks of the keys after `start`, and the last key when there are more.
   func part(
     behind start: [UInt8]?, in rows: Rows
   ) throws(DatabaseError) -> (chunks: [ChunkWriter.Chunk], next: [UInt8]?) {
@@ -123,14 +123,14 @@ private struct PostingWalk {
   private var rowKey: [UInt8]
   private(set) var isAtEnd = false
 
-  /// - Parameter start: entries with this key or one before are passed over.
+  /// - Parameter start: entries with this key or an earlier one are skipped.
   init(
     _ index: IndexDefinition, _ run: SearchRun, behind start: [UInt8]?, in rows: Rows
   ) throws(DatabaseError) {
     self.index = index
     self.run = run
     let begin = index.searchKeys.range(run.number).lower
-    // Behind the last chunk that ends with the key itself.
+    // After the last chunk that ends with the key itself.
     rowKey = start.map { begin + $0 + [0, 0xff, 0xff, 0xff, 0xff] } ?? begin
     try next(in: rows)
     while !isAtEnd, let start, key.bytes.compare(start.bytes) <= 0 { try next(in: rows) }

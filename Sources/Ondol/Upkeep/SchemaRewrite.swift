@@ -1,7 +1,7 @@
-// The rewriting of documents that an earlier schema wrote, in the background and with ordinary
-// commits. Nobody sees it but by versions, since what is written is what reads have shown. It walks
-// all documents of a pattern once; what it could not rewrite is left, and told to whoever asks
-// queries. When nothing is left the catalog forgets that there were earlier schemas.
+// Rewrites documents of an earlier schema, in the background and with ordinary commits. Only
+// versions reveal it, because the written documents equal what reads have shown. It walks all
+// documents of a pattern once. Documents that it could not rewrite remain, and queries report them.
+// When none remain, the catalog forgets that there were earlier schemas.
 
 internal import Logging
 internal import OndolEngine
@@ -15,7 +15,7 @@ struct SchemaRewrite: Sendable {
   private struct Remainder {
     /// The keys of documents that cannot be upgraded.
     var unreadable: [[UInt8]] = []
-    /// Others, that can be upgraded and not be stored.
+    /// Other documents, which can be upgraded but not stored.
     var refusal: DatabaseError?
   }
 
@@ -23,7 +23,7 @@ struct SchemaRewrite: Sendable {
     do throws(DatabaseError) {
       try await database.latches.acquire(.schema(pattern))
     } catch {
-      // The task was cancelled or the database closed: the next open goes on.
+      // The task was cancelled or the database closed: the next open continues.
       return
     }
     defer { database.latches.release(.schema(pattern)) }
@@ -59,7 +59,7 @@ struct SchemaRewrite: Sendable {
     progress(state)
   }
 
-  /// Forgets the earlier schemas, or says what is left of them.
+  /// Forgets the earlier schemas, or records what remains of them.
   private func end(
     _ entry: CollectionEntry, _ remainder: Remainder, in database: Database
   ) async throws(DatabaseError) {
@@ -75,7 +75,7 @@ struct SchemaRewrite: Sendable {
         metadata: ["collection": "\(pattern)", "documents": "\(remainder.unreadable.count)"])
     }
     try await database.changeCatalog(of: pattern.root) { (edit) throws(DatabaseError) in
-      // Another schema may have been declared, or the collection dropped, since.
+      // Since then, another schema may have been declared, or the collection dropped.
       guard let now = edit.family.collections[pattern], now.keyspace == entry.keyspace,
         now.schema == entry.schema
       else { return }
@@ -92,7 +92,7 @@ struct SchemaRewrite: Sendable {
 
   // MARK: - Steps
 
-  /// Looks at some documents behind a key.
+  /// Checks some documents after a key.
   private func next(
     behind through: [UInt8]?, in database: Database
   ) async throws(DatabaseError) -> DocumentStretch {
@@ -105,8 +105,8 @@ struct SchemaRewrite: Sendable {
     }
   }
 
-  /// Rewrites documents, all in one commit, or each for itself when one of them cannot be stored.
-  /// Answers how many were left.
+  /// Rewrites documents, all in one commit, or each separately when one of them cannot be stored.
+  /// Returns how many remain.
   private func rewrite(
     _ paths: [DocumentPath], _ keyspace: Keyspace, in database: Database,
     _ remainder: inout Remainder

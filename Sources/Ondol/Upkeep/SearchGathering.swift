@@ -1,33 +1,33 @@
-// When documents that were written are gathered: once there are some dozen in an index, in the
-// background. How many there are is counted in memory; what was left when the database was closed
-// is gathered with what comes next.
+// When written documents are gathered into runs: once an index has a few dozen of them, in the
+// background. Their number is counted in memory. Documents left when the database was closed are
+// gathered with later ones.
 
 internal import Logging
 internal import OndolEngine
 
-/// Which indexes of words have documents to gather, and whether somebody does.
+/// Which word indexes have documents to gather, and whether gathering is under way.
 final class SearchGathering: Sendable {
   private struct State: Sendable {
     var counts: [Keyspace: Int] = [:]
     var running: Set<Keyspace> = []
-    /// Indexes without chunks of no run, as far as is known.
+    /// Indexes that, as far as known, have no leftover chunks outside runs.
     var clean: Set<Keyspace> = []
-    /// The first generation that is to be gathered, as far as is known.
+    /// The first generation to gather, as far as known.
     var firstFresh: [Keyspace: UInt64] = [:]
-    /// Documents that were written since somebody counted those of each run that are no more; none
-    /// where nobody has yet.
+    /// Documents written since the last count of deleted documents in each run; none when there was
+    /// no count yet.
     var uncounted: [Keyspace: Int] = [:]
   }
 
-  /// How old a generation is that is closed while documents are written all the time. A transaction
-  /// that takes longer may have to run again.
+  /// The age at which a generation is closed while documents are written continuously. A
+  /// transaction that takes longer may have to run again.
   private static let closingAge = Duration.seconds(2)
-  /// How long nobody writes before all generations are closed.
+  /// How long there must be no writes before all generations are closed.
   private static let quiet = Duration.milliseconds(20)
 
   private let state = Guarded(State())
 
-  /// Notes that a commit has put documents' words, and starts gathering them when they are many.
+  /// Records that a commit has stored documents' words, and starts gathering when there are many.
   func note(_ searched: [SearchedIndex: Int], in database: Database) {
     for (index, count) in searched {
       let isDue = state.withLock { state in
@@ -45,19 +45,19 @@ final class SearchGathering: Sendable {
     }
   }
 
-  /// Whether chunks of no run are to be looked for; they are taken for removed from then on.
+  /// Whether to look for leftover chunks outside runs; they then count as removed.
   func takesRests(of index: Keyspace) -> Bool {
     state.withLock { $0.clean.insert(index).inserted }
   }
 
-  /// Notes that there may be chunks of no run.
+  /// Records that there may be leftover chunks outside runs.
   func noteRests(of index: Keyspace) {
     state.withLock { _ = $0.clean.remove(index) }
   }
 
-  /// Whether runs are to be looked through for documents that are no more: once after opening, and
-  /// then whenever a part of all has been written. Counting them takes as long as there are
-  /// documents, so it must not be done for each few dozen that come.
+  /// Whether to check runs for deleted documents: once after opening, and then whenever a certain
+  /// part of all documents has been written. Counting takes time in proportion to all documents, so
+  /// it must not follow every few dozen writes.
   func takesDead(of index: Keyspace, documents: Int) -> Bool {
     state.withLock { state in
       if let uncounted = state.uncounted[index], uncounted < documents / Self.countedShare {
@@ -70,8 +70,8 @@ final class SearchGathering: Sendable {
 
   private static let countedShare = 16
 
-  /// Where gathering goes on. Before it there are rows only of commits that took long, and these
-  /// are found when generations are closed.
+  /// Where gathering continues. Earlier rows come only from slow commits, and are found when
+  /// generations are closed.
   func firstFresh(of index: Keyspace) -> UInt64 {
     state.withLock { $0.firstFresh[index, default: 0] }
   }
@@ -80,7 +80,7 @@ final class SearchGathering: Sendable {
     state.withLock { $0.firstFresh[index] = generation }
   }
 
-  /// Whether nobody writes just now.
+  /// Whether there are no writes at the moment.
   private func isQuiet(_ index: Keyspace) async -> Bool {
     let before = state.withLock { $0.counts[index, default: 0] }
     try? await Task.sleep(for: Self.quiet)
@@ -91,7 +91,7 @@ final class SearchGathering: Sendable {
     database.engine.startInBackground { [weak self, weak database] in
       guard let self, let database else { return }
       var isDue = true
-      // Generations and when they began, as far as they are not closed.
+      // The open generations and when they began.
       var begun: [(generation: UInt64, at: ContinuousClock.Instant)] = []
       while isDue {
         do throws(DatabaseError) {

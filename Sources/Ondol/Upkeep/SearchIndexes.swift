@@ -1,4 +1,4 @@
-// The public side of indexes of words.
+// The public interface of word indexes.
 
 internal import OndolEngine
 
@@ -39,24 +39,24 @@ extension IndexKind {
 }
 
 extension CollectionReference {
-  /// Creates an index of the words in fields of texts, and returns when it is ready. Serves
-  /// `search(_:in:)`. Documents are written as usual while it is built. Does nothing when there is
-  /// one.
+  /// Creates an index of the words in fields with texts, and returns when it is ready. Serves
+  /// `search(_:in:)`. Documents can be written as usual while it is built. Does nothing when the
+  /// index exists.
   ///
-  /// What a commit wrote is found by the next search, and by the transaction that wrote it. A write
-  /// costs one row more, whatever the number of words; what was written is gathered in the
-  /// background.
+  /// The next search finds what a commit wrote, and the transaction that wrote it finds it even
+  /// earlier. A write costs one additional row, whatever the number of words; the background
+  /// gathers written documents.
   ///
   /// - Parameters:
-  ///   - fields: fields or paths into maps, each once, 32 at most. What is no text in them is not
-  ///     found.
-  ///   - weights: how much a word in a field counts, 1 where nothing is said: from 0.001 to 1000.
-  ///   - tokenization: how words are made of the texts. The same fields may have indexes of several
-  ///     kinds; `SearchQuery` says which serves a search.
+  ///   - fields: fields or paths into maps, each once, at most 32. Values that are not texts are
+  ///     not found.
+  ///   - weights: how much a word in a field counts, from 0.001 to 1000; by default 1.
+  ///   - tokenization: how words are made from the texts. The same fields may have indexes of
+  ///     several kinds; see `SearchQuery` for the one that serves a search.
   ///   - progress: called each time some documents were added.
   /// - Returns: the index's name, which `listIndexes()` shows and `dropIndex(named:)` takes.
-  /// - Throws: `.invalidArgument` when a field or a weight cannot be, or when `Options.tokenizers`
-  ///   has no tokenizer of the name; otherwise as
+  /// - Throws: `.invalidArgument` for an invalid field or weight, or when `Options.tokenizers` has
+  ///   no tokenizer with the name; otherwise as
   ///   `createIndex(on:unique:nullsDistinct:where:progress:)`.
   /// - Complexity: O(n log n) in the words of all documents of the collections it serves.
   @discardableResult
@@ -74,7 +74,7 @@ extension CollectionReference {
 }
 
 extension CollectionGroup {
-  /// Creates an index of the words in fields of texts over all collections of the group, and
+  /// Creates an index of the words in fields with texts over all collections of the group, and
   /// returns when it is ready. Serves searches of the group.
   ///
   /// - Parameters:
@@ -100,7 +100,7 @@ extension CollectionGroup {
 }
 
 extension Database {
-  /// What the catalog knows a way to words by.
+  /// The catalog's name of a tokenization.
   fileprivate func tokenizerName(
     _ tokenization: SearchTokenization
   ) throws(DatabaseError) -> TokenizerName {
@@ -118,8 +118,8 @@ extension Database {
     }
   }
 
-  /// Gathers all documents that an index of words has not gathered yet, and merges its runs into
-  /// one; for tests and benchmarks, which compare what upkeep is done with.
+  /// Gathers all remaining documents of a word index, and merges its runs into one; for tests and
+  /// benchmarks, which compare the state after all upkeep.
   package func gatherSearchIndexes(of path: String) async throws(DatabaseError) {
     let pattern = CollectionPattern(try collection(path).place.get())
     let entry = try await family(pattern.root)?.collections[pattern]
@@ -128,8 +128,7 @@ extension Database {
         .gatherEverything()
     }
   }
-  /// Gathers what is due of an index of words, as upkeep would; for benchmarks, which count that
-  /// work in.
+  /// Gathers what is due in a word index, as upkeep would; for benchmarks that include this work.
   package func settleSearchIndexes(of path: String) async throws(DatabaseError) {
     let pattern = CollectionPattern(try collection(path).place.get())
     let entry = try await family(pattern.root)?.collections[pattern]

@@ -1,33 +1,33 @@
-// Upkeep of an index of words: fills it with the documents that are older than it, gathers
-// documents that were written since into runs, and merges runs. One at a time for an index, under
-// its latch; writes and searches go on meanwhile.
+// Upkeep of a word index: it fills the index with older documents, gathers newly written documents
+// into runs, and merges runs. One at a time for an index, under its latch; writes and searches
+// continue meanwhile.
 //
-// 1. A commit gathers some hundred documents: their fresh rows become chunks of a new run. It
-//    guards the fresh rows, so whoever writes one of the documents comes before or after.
-// 2. Eight runs of a level are merged into one of the next, so that a search looks into few and a
-//    document is copied once a level. Postings of documents that are no more are left out, and a
-//    run of which a tenth is no more is copied for that alone. What is written belongs to no run
-//    until the last commit, which puts the new run in the place of the old ones; a crash leaves
-//    rows of no run, and those are removed first of all.
+// 1. A commit gathers a few hundred documents: their fresh rows become chunks of a new run. It
+//   guards the fresh rows, so a write of one of the documents comes before or after.
+// 2. Eight runs of a level are merged into one of the next. So a search looks into few runs, and a
+//   document is copied once for each level. Postings of deleted documents are left out. A run of
+//   which a tenth is deleted is copied for that reason alone. Written chunks belong to no run until
+//   the last commit, which replaces the old runs with the new one. A crash leaves chunks outside
+//   runs, and these are removed first.
 //
-// On a store that holds for all processes: one of them at a time has the index, see SharedJob, and
-// what another does that has lost it meanwhile is not committed.
+// On a store, this applies across all processes: one of them at a time has the index, see
+// SharedJob. A process that has lost it meanwhile cannot commit its work.
 
 internal import OndolEngine
 
-/// Fills and gathers one index of words.
+/// Fills and gathers one word index.
 struct SearchPacker: Sendable {
   let database: Database
   let pattern: CollectionPattern
   let keyspace: Keyspace
 
-  /// Documents after which they are gathered.
+  /// The number of documents at which they are gathered.
   static let dueCount = 64
-  /// Documents that are gathered at once, at most.
+  /// The most documents gathered at once.
   private static let gatheredCount = 2048
   /// Bytes of fresh rows after which a run is not made longer.
   private static let gatheredBytes = 2 << 20
-  /// Generations that are closed at once, at most.
+  /// The most generations closed at once.
   private static let closedCount: UInt64 = SearchState.mostClosed
   /// Runs of a level that are merged into one.
   static let mergedCount = 8
@@ -40,8 +40,8 @@ struct SearchPacker: Sendable {
 
   // MARK: - Building
 
-  /// Adds all documents and declares the index ready, unless it is. False when there is no such
-  /// index any more.
+  /// Adds all documents and declares the index ready, unless it is already. Returns false when the
+  /// index no longer exists.
   func build(
     _ progress: (IndexProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> Bool {
@@ -69,7 +69,7 @@ struct SearchPacker: Sendable {
       while try await merge() {}
     }
     guard try await builder.declareReady() else { return false }
-    // Searches that are listened to may take it from now on, and have other terms then.
+    // Live searches may use it from now on, and then have other terms.
     database.observers.invalidate(below: pattern.root)
     try await gatherAll(atLeast: Self.dueCount)
     return true
@@ -99,7 +99,7 @@ struct SearchPacker: Sendable {
         count += 1
         bytes += value.byteCount
         let tail = Array(last.dropFirst(Keyspace.prefixLength))
-        // What was written since the index was declared is in it.
+        // The index already has documents written since its declaration.
         guard try rows.searchedPlace(of: tail, in: index) == nil else { return }
         let (_, fields) = try builder.read(key, value, reader)
         guard let row = index.freshRow(of: index.texts(in: fields), tokenizer) else { return }
@@ -117,13 +117,13 @@ struct SearchPacker: Sendable {
 
   // MARK: - Gathering
 
-  /// Gathers what was written, and merges.
+  /// Gathers written documents, and merges runs.
   ///
-  /// - Parameter closing: generations below are closed; nil for all there are when it begins.
+  /// - Parameter closing: closes lower generations; nil for all that exist when it begins.
   func gather(closing: UInt64? = nil) async throws(DatabaseError) {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
-    // Who has it gathers what is there.
+    // The process that has the job gathers everything.
     _ = try await job.doUnlessTaken { (isInherited) async throws(DatabaseError) in
       try await removeRests(isInherited)
       try await gatherInTurn(closing: closing)
@@ -146,7 +146,7 @@ struct SearchPacker: Sendable {
     }
   }
 
-  /// The documents that runs were made of.
+  /// The number of documents from which runs were made.
   private func documentCount() async throws(DatabaseError) -> Int {
     try await database.read(try database.engineSnapshot()) { (rows) throws(DatabaseError) in
       guard let index = try builder.index(in: rows) else { return 0 }
@@ -165,8 +165,8 @@ struct SearchPacker: Sendable {
     }
   }
 
-  /// Says that no documents come into the generations below a number any more, when none is left
-  /// there: neither searches nor upkeep look there again.
+  /// Closes generations below a number when none of their documents remains: neither searches nor
+  /// upkeep look there again.
   private func close(below limit: UInt64) async throws(DatabaseError) {
     _ = try await commit { (rows) throws(DatabaseError) -> (Batch, Int)? in
       guard let index = try builder.index(in: rows) else { return nil }
@@ -178,7 +178,7 @@ struct SearchPacker: Sendable {
         rows, [KeyRange(lower: keys.fresh(state.firstFresh), upper: keys.fresh(end))])
       if try walk.next() {
         end = try generation(of: walk.cursor.key, in: index)
-        // Upkeep has been behind it when it was committed.
+        // When it was committed, upkeep had already gone past it.
         database.searches.note(firstFresh: end, of: keyspace)
       }
       guard end > state.firstFresh else { return nil }
@@ -195,7 +195,7 @@ struct SearchPacker: Sendable {
     }
   }
 
-  /// Gathers all there is and merges all runs into one: what a search reads least of.
+  /// Gathers everything and merges all runs into one, the state in which a search reads the least.
   func gatherEverything() async throws(DatabaseError) {
     try await database.latches.acquire(.index(keyspace))
     defer { database.latches.release(.index(keyspace)) }
@@ -219,7 +219,7 @@ struct SearchPacker: Sendable {
     }
   }
 
-  /// Makes a run of documents that are not gathered yet; false when there are fewer than `least`.
+  /// Makes a run of documents that are not in one yet; false when there are fewer than `least`.
   @concurrent
   private func gatherNext(atLeast least: Int) async throws(DatabaseError) -> Bool {
     try refuseWhenCancelled("what is not gathered yet is found all the same")
@@ -295,7 +295,7 @@ struct SearchPacker: Sendable {
     return try await merge(runs, of: index, state, at: snapshot)
   }
 
-  /// Copies a run of which a tenth is no more; false when there is none.
+  /// Copies a run of which a tenth is deleted; false when there is none.
   private func removeDead() async throws(DatabaseError) -> Bool {
     let snapshot = try database.engineSnapshot()
     let found = try await database.read(snapshot) {
@@ -312,7 +312,7 @@ struct SearchPacker: Sendable {
     return try await merge([run], of: index, state, at: snapshot)
   }
 
-  /// Makes one run of several that follow each other.
+  /// Makes one run from several consecutive ones.
   private func merge(
     _ runs: [SearchRun], of index: IndexDefinition, _ state: SearchState, at snapshot: Snapshot
   ) async throws(DatabaseError) -> Bool {
@@ -368,9 +368,9 @@ struct SearchPacker: Sendable {
     return isDone != nil
   }
 
-  /// Removes chunks of runs that there are not: of a merge that was not ended, and of merged runs
-  /// that were not removed. Once after the database was opened, and after a failure; what is merged
-  /// now is removed by its number, because going over what was removed before costs time.
+  /// Removes chunks outside runs: those of an unfinished merge, and those of merged runs that were
+  /// not removed. Once after the database was opened, and after a failure. Other merged runs are
+  /// removed by their number, because walking over removed rows takes time.
   ///
   /// - Parameter isInherited: whether another process may have left some since.
   private func removeRests(_ isInherited: Bool) async throws(DatabaseError) {
@@ -383,7 +383,7 @@ struct SearchPacker: Sendable {
     }
   }
 
-  /// The number of the first run of which there are chunks and nothing else.
+  /// The number of the first run of which only chunks exist.
   private func firstRest() async throws(DatabaseError) -> UInt64? {
     try await database.read(try database.engineSnapshot()) {
       (rows) throws(DatabaseError) -> UInt64? in
@@ -441,7 +441,7 @@ struct SearchPacker: Sendable {
   }
 }
 
-/// A run on its way into a batch.
+/// A run for a batch.
 private struct GatheredRun {
   private let index: IndexDefinition
   private let ancestorCount: Int
@@ -455,7 +455,7 @@ private struct GatheredRun {
     self.state = state
   }
 
-  /// Adds a document that has these terms.
+  /// Adds a document with these terms.
   mutating func add(_ row: RawSpan, tail: [UInt8]) throws(DatabaseError) {
     do throws(MalformedBytes) {
       let fresh = try FreshRow(row.array)

@@ -1,24 +1,24 @@
-// Work that one at a time may do of the processes that share a database on a store, because what it
-// writes before it is done makes sense to itself alone. A row says which process has it. One that
-// is gone, see `Engine.livingProcesses`, has it no longer; and whatever a process commits that was
-// only away, and has lost the job meanwhile, is refused: each commit of the job guards the row.
+// Work that only one process at a time may do among those that share a database on a store, because
+// its unfinished writes are meaningful only to that process. A row records which process has the
+// job. A dead process, see `Engine.livingProcesses`, loses it. Commits of a process that was only
+// away, and has lost the job meanwhile, are refused: each commit of the job guards the row.
 //
-// Upkeep that is right whoever does it, however many at once, needs none of this: each of its
-// commits guards what it was derived from.
+// Upkeep that is correct whichever process does it, and however many at once, needs none of this:
+// each of its commits guards what it was derived from.
 //
 //   key: keyspace 7, the kind of job as text, a zero, a keyspace (4)
-//   value: the process (8), or zero when one has failed at it and nobody has it
+//   value: the process (8), or zero when one has failed at it and no process has it
 
 internal import OndolEngine
 
-/// A job of all processes; in files nothing but what is to be done.
+/// A job of all processes; for a database in files, it only runs the work.
 struct SharedJob: Sendable {
-  /// How somebody comes to a job.
+  /// How a process gets a job.
   private enum Turn {
     case taken
-    /// The last one has done all it began.
+    /// The previous process has completed everything it began.
     case clean
-    /// The last one has not, and may have left something.
+    /// The previous process has not, and may have left something.
     case inherited
   }
 
@@ -26,9 +26,9 @@ struct SharedJob: Sendable {
   private let key: [UInt8]
 
   static let keyspace = Keyspace(rawValue: 7)
-  /// Microseconds until somebody looks again whether a job is free.
+  /// Microseconds until the next check whether a job is free.
   private static let pause: Int64 = 500_000
-  /// Stands for nobody.
+  /// Means no process.
   private static let nobody: Int64 = 0
 
   init(_ database: Database, _ kind: String, _ keyspace: Keyspace) {
@@ -36,7 +36,8 @@ struct SharedJob: Sendable {
     key = Self.keyspace.prefix + Array(kind.utf8) + [0] + keyspace.prefix
   }
 
-  /// Runs `body` once no other process has the job; anew when one has taken it meanwhile.
+  /// Runs `body` once no other process has the job; runs it again when one has taken the job
+  /// meanwhile.
   func doInTurn<R>(
     _ body: (_ isInherited: Bool) async throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
@@ -47,10 +48,10 @@ struct SharedJob: Sendable {
     }
   }
 
-  /// Runs `body`, unless another process has the job, or has taken it meanwhile; then nil.
+  /// Runs `body`, unless another process has the job, or has taken it meanwhile; then returns nil.
   ///
-  /// - Parameter body: told whether the last one who had the job, in any process, may have left
-  ///   something half done.
+  /// - Parameter body: receives whether the last process with the job, any of them, may have left
+  ///   something unfinished.
   func doUnlessTaken<R>(
     _ body: (_ isInherited: Bool) async throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R? {
@@ -62,7 +63,7 @@ struct SharedJob: Sendable {
       _ = await giveBack(from: process, isDone: true)
       return result
     } catch {
-      // What was refused because the job is another's now is that one's to do.
+      // If another process has taken the job, the refused work is left to that process.
       guard await giveBack(from: process, isDone: false) || error.code != .aborted else {
         return nil
       }
@@ -70,7 +71,7 @@ struct SharedJob: Sendable {
     }
   }
 
-  /// Has the commit be refused unless this process has the job until then.
+  /// Makes the commit fail unless this process has the job until then.
   func guardTurn(in batch: inout Batch, _ rows: Rows) throws(DatabaseError) {
     guard let process = database.engine.process else { return }
     let row = try rows.row(key)
@@ -110,8 +111,8 @@ struct SharedJob: Sendable {
     }
   }
 
-  /// Gives the job back, unless another process has taken it; then false. One that cannot be given
-  /// back is this process's until it is gone, or has done it again.
+  /// Releases the job, unless another process has taken it; then returns false. A job that cannot
+  /// be released stays this process's until the process is gone, or has done it again.
   private func giveBack(from process: Int64, isDone: Bool) async -> Bool {
     do throws(EngineError) {
       let isGiven = try await database.engine.commit(about: key, durability: .process) {
@@ -126,7 +127,7 @@ struct SharedJob: Sendable {
     }
   }
 
-  /// Says who has the job.
+  /// Records which process has the job.
   private func put(_ process: Int64, into batch: inout Batch) {
     var value: [UInt8] = []
     value.appendBigEndian(process)
