@@ -43,9 +43,9 @@ extension CollectionReference {
   /// `search(_:in:)`. Documents can be written as usual while it is built. Does nothing when the
   /// index exists.
   ///
-  /// The next search finds what a commit wrote, and the transaction that wrote it finds it even
-  /// earlier. A write costs one additional row, whatever the number of words; the background
-  /// gathers written documents.
+  /// The next search finds what a commit wrote, and so does a search in the transaction that writes
+  /// it. A write costs one additional row, whatever the number of words. Written documents are
+  /// gathered in the background.
   ///
   /// - Parameters:
   ///   - fields: fields or paths into maps, each once, at most 32. Values that are not texts are
