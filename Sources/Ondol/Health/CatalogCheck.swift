@@ -1,6 +1,6 @@
-// Whether the catalog's rows can be read, and agree with each other and with the rows there are:
-// numbers that will be given out next must be above all that are in use, or two things would come
-// to be one.
+// Checks whether the catalog's rows are readable, and agree with each other and with the existing
+// rows: the next numbers to be assigned must be above all numbers in use, or two things would share
+// one.
 
 internal import OndolEngine
 
@@ -17,7 +17,7 @@ struct CatalogCheck: Sendable {
   private var dropped: Set<UInt32> = []
   private var patterns: [Keyspace: CollectionPattern] = [:]
   private var indexes: [IndexDefinition] = []
-  /// Keyspaces that rows are about, in order.
+  /// Keyspaces that rows refer to, in order.
   private var keyspaces: [Keyspace] = []
   private var names: (keyspace: Keyspace, symbols: SymbolTable)?
 
@@ -130,7 +130,7 @@ struct CatalogCheck: Sendable {
 
   private mutating func compareFamilies() {
     for (number, family) in families.sorted(by: { $0.key < $1.key }) {
-      // The engine gives out the numbers of the others.
+      // The engine assigns the numbers of the others.
       let isCounted = number < Keyspace.commonFamilyLimit
       if number == 0 || isCounted && UInt64(number) >= nextFamily ?? 0 {
         note(
@@ -173,9 +173,9 @@ struct CatalogCheck: Sendable {
     }
   }
 
-  // MARK: - Rows that nobody knows
+  // MARK: - Unknown rows
 
-  /// Looks for rows in keyspaces that have not been given out yet.
+  /// Looks for rows in keyspaces that have not been assigned yet.
   private mutating func lookBeyondCounters() throws(DatabaseError) {
     for (number, family) in families.sorted(by: { $0.key < $1.key })
     where family.row.nextMember < Keyspace.familyCapacity
@@ -192,7 +192,7 @@ struct CatalogCheck: Sendable {
     let end = min(UInt64(limit), nextFamily + UInt64(shards))
     let upper = Keyspace(family: limit, member: 0).prefix
     for number in UInt32(nextFamily)..<UInt32(end) {
-      // Behind the mirror, which is there before there is a first family.
+      // After the mirror, which exists before there is a first family.
       let first = max(
         Keyspace(family: number, member: 0).rawValue, Keyspace.mirror.rawValue + 1)
       let lower = Keyspace(rawValue: first).prefix

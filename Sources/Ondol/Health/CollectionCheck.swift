@@ -1,10 +1,10 @@
-// Whether the documents of a pattern can be decoded and its indexes hold exactly the rows that they
-// give. In steps, each from where the last one ended, so that a check of millions of documents
-// takes the memory of some hundred and can stop between any two.
+// Checks whether the documents of a pattern can be decoded and its indexes contain exactly their
+// rows. It runs in steps, each from where the last one ended, so that a check of millions of
+// documents takes the memory of a few hundred and can stop between any two.
 //
-// First the documents are walked: each gives the rows it should have, and these are looked up. An
-// index that has as many rows as were found there has no others; only the rows of one that has more
-// are walked again, and each compared with its document.
+// First it walks the documents: each determines its rows, and these are looked up. An index that
+// has as many rows as were found there has no others. Only if an index has more rows, they are
+// walked again, and each is compared with its document.
 
 internal import OndolEngine
 
@@ -23,21 +23,22 @@ struct CollectionCheck: SteppedCheck {
   let keyspace: Keyspace
   private let symbols: SymbolTable
   private let rows: Rows
-  /// Those that are ready. In the others rows may be missing, and queries do not use them.
+  /// The indexes that are ready. Others may lack rows, and queries do not use them.
   private let indexes: [IndexDefinition]
   private let links: [IndexDefinition]
-  /// Of the indexes of words.
+  /// The checks of word indexes.
   let wordsChecks: [WordsCheck]
-  /// For each index the rows that documents give and that are there.
+  /// For each index, the number of its documents' rows that exist.
   private var found: [Int]
-  /// For the index being counted, its rows.
+  /// The number of rows in the index being counted.
   private var counted = 0
   private var phase = Phase.documents
-  /// The last key of the step before.
+  /// The last key of the previous step.
   private var last: [UInt8]?
   var findings: [Finding] = []
   private var documents = 0
-  /// The rows by which its documents hold contents; nil when not all documents can be read.
+  /// The number of rows by which its documents hold contents; nil when some documents cannot be
+  /// read.
   private(set) var holders: Int? = 0
 
   /// Documents, or rows of an index, in one step.
@@ -71,13 +72,13 @@ struct CollectionCheck: SteppedCheck {
 
   var isDone: Bool { if case .done = phase { true } else { false } }
 
-  /// The documents checked since it was asked last.
+  /// The number of documents checked since the last call.
   mutating func takeCount() -> Int {
     defer { documents = 0 }
     return documents
   }
 
-  /// Does some more. Blocks the thread while blocks are read from disk.
+  /// Runs a step. Blocks the thread while it reads blocks from disk.
   mutating func step() {
     do throws(DatabaseError) {
       switch phase {
@@ -87,7 +88,8 @@ struct CollectionCheck: SteppedCheck {
       case .done: break
       }
     } catch {
-      // A block of it cannot be read: what lies behind is out of reach, and sums mean nothing.
+      // A block of it is unreadable: everything after that is out of reach, and sums are
+      // meaningless.
       switch phase {
       case .documents:
         findings.append(Finding(error, .document, collection: pattern.description))
@@ -108,7 +110,7 @@ struct CollectionCheck: SteppedCheck {
     if case .counting(indexes.count) = next { phase = .done }
   }
 
-  /// The rows of a keyspace behind those of the steps before.
+  /// The rows of a keyspace after those of the previous steps.
   private func walk(_ keyspace: Keyspace) -> RangeWalk {
     var range = KeyRange(prefix: keyspace.prefix)
     if let last { range.lower = last + [0] }
@@ -172,7 +174,7 @@ struct CollectionCheck: SteppedCheck {
     try checkHolding(of: fields, path, key)
   }
 
-  /// Looks up what a document holds, and whether it does.
+  /// Looks up the contents that a document refers to, and whether it holds them.
   private mutating func checkHolding(
     of fields: [String: Value], _ path: DocumentPath, _ key: [UInt8]
   ) throws(DatabaseError) {
@@ -200,7 +202,7 @@ struct CollectionCheck: SteppedCheck {
     }
   }
 
-  /// Looks the rows up that a document should have.
+  /// Looks up the rows that a document should have.
   private mutating func checkIndexes(
     of fields: [String: Value], _ ids: [String]
   ) throws(DatabaseError) {
@@ -281,7 +283,7 @@ struct CollectionCheck: SteppedCheck {
         .index, "the index '\(index.name)' has a row of it, and there is no such document", ids,
         hint: Finding.indexHint)
     }
-    // One that cannot be decoded was found as a document.
+    // A document that cannot be decoded was reported as a document.
     guard let fields = try? DocumentView(row.bytes).fields(symbols) else { return }
     let rows = index.rows(of: fields, ancestors: ids.dropLast(), id: ids[ids.count - 1])
     if !rows.contains(where: { $0.key == key }) {
@@ -293,7 +295,7 @@ struct CollectionCheck: SteppedCheck {
 
   // MARK: - Findings
 
-  /// Notes something about the document with these ids.
+  /// Records a finding about the document with these ids.
   private mutating func note(
     _ kind: Finding.Kind, _ message: String, _ ids: [String]?, hint: String
   ) {

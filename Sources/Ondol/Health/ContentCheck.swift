@@ -1,22 +1,22 @@
-// Whether contents are what they are called by, and everything that is there will go when it may.
-// In steps, each from where the last one ended: the locations are walked, and each content is read
-// as a whole. Whether what is held is there, and who holds it, is HolderCheck's.
+// Checks whether contents match their digests, and whether everything stored will be removed when
+// its time comes. It runs in steps, each from where the last one ended: it walks the locations, and
+// reads each content as a whole. HolderCheck checks whether held contents exist, and their holders.
 
 internal import OndolEngine
 
-/// A check of the contents that one snapshot knows, between two steps.
+/// A check of the contents in one snapshot, between two steps.
 struct ContentCheck: SteppedCheck {
   private let rows: Rows
   private let contents: Contents
-  /// How many of the contents are read, from 0 to 1.
+  /// The share of the contents that are read, from 0 to 1.
   private let share: Double
-  /// The rows as of now.
+  /// The current rows.
   private let newest: @Sendable () throws(DatabaseError) -> Rows
-  /// The last key of the step before.
+  /// The last key of the previous step.
   private var last: [UInt8]?
   var findings: [Finding] = []
   private(set) var isDone = false
-  /// The files that locations name.
+  /// The files that locations refer to.
   private(set) var named: Set<FileNumber> = []
 
   /// Rows in one step, and bytes of contents after which a step is not made longer.
@@ -24,7 +24,7 @@ struct ContentCheck: SteppedCheck {
   private static let stepBytes = 4 << 20
   /// Bytes of a content that are in memory at once.
   private static let piece = 1 << 20
-  /// Holders that a finding names.
+  /// The most holders that a finding names.
   private static let mostNamed = 8
 
   init(
@@ -37,7 +37,7 @@ struct ContentCheck: SteppedCheck {
     self.newest = newest
   }
 
-  /// Does some more. Blocks the thread while files are read.
+  /// Runs a step. Blocks the thread while it reads files.
   mutating func step() {
     do throws(DatabaseError) {
       try checkLocations()
@@ -94,8 +94,8 @@ struct ContentCheck: SteppedCheck {
     if share >= 1 || Double.random(in: 0..<1) < share { try compare(digest, location) }
   }
 
-  /// Compares the bytes with what they are called by. A pack may have been rewritten since the
-  /// snapshot, and its contents moved: a file that is missing counts where nothing newer is known.
+  /// Compares the bytes with their digest. A pack may have been rewritten since the snapshot, and
+  /// its contents moved: a missing file counts only when there is no newer location.
   private mutating func compare(
     _ digest: BlobDigest, _ location: ContentLocation
   ) throws(DatabaseError) {
@@ -139,7 +139,7 @@ struct ContentCheck: SteppedCheck {
     case .io(_, let file, let offset, _):
       try note(digest, error.description, file: file, offset: offset)
     case .superseded(let file):
-      // Nothing newer is known, so nothing has taken its place.
+      // There is no newer location, so nothing has replaced it.
       try note(digest, "its file is missing", file: file)
     default:
       try note(digest, error.description)
@@ -160,11 +160,11 @@ struct ContentCheck: SteppedCheck {
 }
 
 extension Database {
-  /// Checks the contents that the snapshot knows, and which files are there.
+  /// Checks the contents in the snapshot, and which files exist.
   func checkContents(
     _ snapshot: Snapshot, share: Double = 1, _ findings: inout FindingList
   ) async throws(DatabaseError) {
-    // The rows are in question, so no picture of them counts.
+    // The rows are in question, so the cached catalog must not be used.
     let rows = Rows(snapshot, Catalog(clock: environment.now), mayBlock: true)
     let kept = engine.contents.keepFiles()
     defer { kept.end() }

@@ -1,24 +1,24 @@
-// What is stored, content by content, for the tools that look into it. On the read path: a walk
-// over the rows of locations and, for each, over its holders.
+// Lists the stored contents one by one, for tools that inspect them. On the read path: a walk over
+// the rows of locations and, for each, over its holders.
 
 internal import OndolEngine
 
-/// A stored content, with who holds it.
+/// A stored content, with its holders.
 package struct ListedContent: Sendable {
   package var digest: BlobDigest
   package var length: Int
   /// The file it is in; nil when it is in its row.
   package var file: String?
-  /// Those who hold it, some of them.
+  /// Some of its holders.
   package var holders: [String]
   /// The contents that were derived from it, by their names.
   package var derived: [String: BlobReference]
-  /// Whether it stays for a while although nobody holds it.
+  /// Whether a lease keeps it without a holder.
   package var isLeased: Bool
 }
 
 extension Database {
-  /// The contents behind `digest`, in the order of their digests, at most `limit`.
+  /// The contents after `digest`, in the order of their digests, at most `limit`.
   ///
   /// - Complexity: O(contents listed and their holders, at most `holderLimit` of each).
   package func listContents(
@@ -47,10 +47,9 @@ extension Database {
     }
   }
 
-  /// Compares the bytes of contents with what they are called by, and looks for files that nothing
-  /// is in.
+  /// Compares the bytes of contents with their digests, and looks for files without contents.
   ///
-  /// - Parameter share: how many of the contents are read, from 0 to 1; which, is left to chance.
+  /// - Parameter share: the share of the contents that are read, from 0 to 1, chosen at random.
   package func verifyContents(share: Double = 1) async throws(DatabaseError) -> [Finding] {
     var findings = FindingList()
     try await checkContents(try engineSnapshot(), share: share, &findings)

@@ -1,14 +1,14 @@
-// Copying a database while it is written: into a directory, which is then a database itself, or as
-// a stream that any `tar` unpacks into one. What is copied is one snapshot; the engine reads and
-// checks the files, and here is what the app sees of it.
+// Copies a database while it is being written: into a directory, which is then a database itself,
+// or as a stream that any `tar` unpacks into one. The copy is of one snapshot. The engine reads and
+// checks the files; this is the app's interface.
 
 package import OndolEngine
 
-/// How far a backup is.
+/// How far a backup has come.
 public struct BackupProgress: Sendable, Hashable {
   /// Bytes of files written so far.
   public var completedBytes: UInt64
-  /// All bytes there are to write. Grows a little on the way, by what was in memory.
+  /// All bytes to write. Grows slightly during the backup, by the data that was in memory.
   public var totalBytes: UInt64
 
   /// From 0 to 1.
@@ -18,29 +18,29 @@ public struct BackupProgress: Sendable, Hashable {
 }
 
 extension Database {
-  /// Copies the database as it is now into the directory at `path`, while writes go on: all commits
-  /// that had returned by now, and no part of a later one. The copy is a database of its own, with
-  /// indexes and everything, and opens at once; it survives a power cut when this returns. A
+  /// Copies the database as it is now into the directory at `path`, while writes continue: all
+  /// commits that have returned by now, and no part of a later one. The copy is a database of its
+  /// own, including indexes, and opens at once. It survives a power cut when this returns. A
   /// database in memory is copied to disk.
   ///
-  /// Every byte is checked on the way, so that damage is never copied. No write waits for it. What
-  /// the copy reads is kept until it is done, even if it is deleted meanwhile. After a failure, a
-  /// power cut or a cancelled task there is no database at `path`, though perhaps an empty
+  /// Every byte is checked on the way, so damage is never copied. No write waits for the backup.
+  /// Data that it reads is kept until it is done, even if it is deleted meanwhile. After a failure,
+  /// a power cut or a cancelled task there is no database at `path`, though perhaps an empty
   /// directory.
   ///
   /// Collections that were created with `CollectionReference.createWithOwnKey()` are copied sealed,
-  /// and their keys are not: dropping one erases it from such copies, too. In the copy calls that
-  /// have to do with its documents throw `.permissionDenied`.
+  /// without their keys: dropping one also erases it from such copies. In the copy, calls that
+  /// concern its documents throw `.permissionDenied`.
   ///
   /// - Parameters:
-  ///   - path: a new or an empty directory, in one that is there.
-  ///   - withKeys: whether the keys of collections are copied, too, in the file `KEYS`. Who keeps
-  ///     such a copy keeps the collections, whatever is dropped later.
+  ///   - path: a new or an empty directory. Its parent directory must exist.
+  ///   - withKeys: whether the keys of collections are also copied, in the file `KEYS`. Such a copy
+  ///     keeps the collections, whatever is dropped later.
   ///   - progress: called from time to time.
-  /// - Throws: `.alreadyExists` when the directory holds anything, `.notFound` when the one around
-  ///   it is missing, `.dataLoss` when a file is damaged (salvage what is left), `.cancelled`,
+  /// - Throws: `.alreadyExists` when the directory is not empty, `.notFound` when its parent is
+  ///   missing, `.dataLoss` when a file is damaged (salvage what is left), `.cancelled`,
   ///   `.failedPrecondition` when the database is closed, `.unimplemented` on a server,
-  ///   `.resourceExhausted`, `.permissionDenied` or `.internal` when the system refuses.
+  ///   `.resourceExhausted`, `.permissionDenied` or `.internal` when a system call fails.
   /// - Complexity: O(bytes of files).
   public func backup(
     to path: String, withKeys: Bool = false, progress: (BackupProgress) -> Void = { _ in }
@@ -64,15 +64,15 @@ extension Database {
     }
   }
 
-  /// Copies the database as it is now into a stream of bytes, while writes go on: a tar archive
+  /// Copies the database as it is now into a stream of bytes, while writes continue: a tar archive
   /// with one directory, `backup.ondol`, that opens as a database once `tar xf` has unpacked it.
   ///
-  /// The archive is good when this returns; one that was cut short must not be used, and unpacks to
-  /// files that do not open.
+  /// The archive is valid when this returns. One that was cut short must not be used, and unpacks
+  /// to files that do not open.
   ///
   /// - Parameters:
-  ///   - receive: gets the archive, piece by piece, a megabyte at most each. What it throws ends
-  ///     the backup and is thrown on.
+  ///   - receive: receives the archive, in pieces of at most a megabyte. An error that it throws
+  ///     ends the backup and is rethrown.
   ///   - withKeys: as of `backup(to:withKeys:progress:)`.
   ///   - progress: called from time to time.
   /// - Throws: a `DatabaseError`, as `backup(to:withKeys:progress:)` does, or what `receive`

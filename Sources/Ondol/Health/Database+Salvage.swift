@@ -1,29 +1,28 @@
-// Saving what can be saved of a damaged database, into a new one.
+// Salvages a damaged database into a new one.
 
 package import OndolEngine
 
 extension Database {
-  /// Saves what can be read of the damaged database in the directory at `path` into a new one at
-  /// `newPath`. Nothing is changed at `path`, and nothing locked: have no other program write there
-  /// meanwhile. All indexes are built anew before this returns. Documents keep their versions and
-  /// times, and new commits go on behind the last one there was.
+  /// Saves everything readable of the damaged database in the directory at `path` into a new one at
+  /// `newPath`. It changes and locks nothing at `path`: make sure that no other program writes
+  /// there meanwhile. Salvage rebuilds all indexes before this returns. Documents keep their
+  /// versions and times, and new commits continue after the last one.
   ///
-  /// What is saved was committed once. Where something is lost, a document may be older than it
-  /// was, and one that was deleted may be back; the report says what is lost, and where.
+  /// All saved data was committed once. When something is lost, a document may be an older version,
+  /// and a deleted one may be back. The report lists what is lost, and where.
   ///
-  /// After a failure or when the task is cancelled, nothing is left at `newPath` but perhaps an
-  /// empty directory.
+  /// After a failure or a cancelled task, at most an empty directory is left at `newPath`.
   ///
   /// - Parameters:
   ///   - path: the damaged database.
-  ///   - newPath: a new or an empty directory, in one that is there.
-  ///   - encryption: the key of an encrypted database; the new one is encrypted with it, too.
+  ///   - newPath: a new or an empty directory. Its parent directory must exist.
+  ///   - encryption: the key of an encrypted database; the new one is also encrypted with it.
   ///   - progress: called from time to time.
   /// - Returns: what was saved and what was not.
   /// - Throws: `.dataLoss` when nothing of a database is at `path`, `.notFound`; `.alreadyExists`
   ///   when there is something at `newPath`; `.unimplemented` when a newer version wrote it;
-  ///   `.cancelled`; `.resourceExhausted`, `.permissionDenied` and `.internal` when the system
-  ///   refuses.
+  ///   `.cancelled`; `.resourceExhausted`, `.permissionDenied` and `.internal` when a system call
+  ///   fails.
   /// - Complexity: O(bytes). In memory are the logs, an index of blocks for each run, and some
   ///   blocks.
   public static func salvage(
@@ -36,7 +35,7 @@ extension Database {
       progress: progress)
   }
 
-  /// Saves a database in a world of the caller's making.
+  /// Salvages a database in an environment that the caller supplies.
   package static func salvage(
     from path: String, to newPath: String, environment: Environment,
     engineOptions: EngineOptions = EngineOptions(),
@@ -91,15 +90,14 @@ extension Database {
     return try await rethrowing { () async throws(EngineError) in try await worker.perform(body) }
   }
 
-  /// Builds all indexes that are declared; gives back the names of those that are ready, by
-  /// pattern.
+  /// Builds all declared indexes; returns the names of the ready ones, by pattern.
   private func buildSalvagedIndexes() async throws(DatabaseError) -> [ExactText: Set<ExactText>] {
     await finishWhatWasBegun()
     return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
       var names: [ExactText: Set<ExactText>] = [:]
       for family in try rows.catalog.families(in: rows) {
         for (pattern, entry) in family.collections {
-          // One whose tokenizer an app brings is built when the app opens the database.
+          // An index with an app's own tokenizer is built when the app opens the database.
           let ready = entry.allIndexes.filter {
             $0.state == .ready || !rows.catalog.canBuild($0.kind)
           }
@@ -112,7 +110,7 @@ extension Database {
 }
 
 extension SalvageReport {
-  /// Notes contents that are gone, and who referred to them.
+  /// Records lost contents, and the documents that referred to them.
   fileprivate mutating func note(_ lost: [LostContent]) {
     lossCount += lost.count
     losses += lost.prefix(max(0, 1_000 - losses.count)).map { lost in
@@ -122,7 +120,7 @@ extension SalvageReport {
     }
   }
 
-  /// Notes indexes that are not among those that were built.
+  /// Records indexes that were not rebuilt.
   fileprivate mutating func compareIndexes(_ built: [ExactText: Set<ExactText>]) {
     for index in collections.indices {
       let name = collections[index].name

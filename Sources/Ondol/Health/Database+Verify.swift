@@ -1,25 +1,25 @@
-// Is everything there, and is it right? The front of the checks: files first, which the engine
-// looks at, then, at full depth, the rows of one snapshot. Nothing here writes.
+// Verifies a database: first the files, which the engine checks, then, at full depth, the rows of
+// one snapshot. Nothing here writes.
 
 package import OndolEngine
 
 extension Database {
   /// Checks the database in the directory at `path`, without opening it for writing and without
-  /// changing anything. Whoever has it open may go on: what is checked is what the files say at the
-  /// beginning.
+  /// changing anything. A process that has it open may continue: this checks the state of the files
+  /// at the beginning.
   ///
-  /// When the task is cancelled this throws `.cancelled`.
+  /// When the task is cancelled, this throws `.cancelled`.
   ///
   /// - Parameters:
   ///   - path: the database's directory.
   ///   - depth: how thorough the check is.
   ///   - encryption: the key of an encrypted database.
   ///   - progress: called from time to time.
-  /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.
+  /// - Returns: everything that is wrong, at most a thousand findings; nothing when all is well.
   /// - Throws: `.notFound` or `.dataLoss` when there is no database at `path`, `.unimplemented`
-  ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` when the key is another
-  ///   one, `.permissionDenied` and `.internal` when the
-  ///   system refuses. Damage is not thrown but found.
+  ///   when a newer version wrote it, `.cancelled`, `.permissionDenied` when the key is wrong,
+  ///   `.permissionDenied` and `.internal` when a system call fails. Damage is not thrown but
+  ///   reported.
   /// - Complexity: O(files), O(bytes) or O(rows x indexes), by `depth`; in memory are the logs and
   ///   a few hundred documents at a time.
   public static func verify(
@@ -31,7 +31,7 @@ extension Database {
       at: path, depth: depth, environment: .live().opening(with: encryption), progress: progress)
   }
 
-  /// Checks a database in a world of the caller's making.
+  /// Checks a database in an environment that the caller supplies.
   package static func verify(
     at path: String, depth: VerificationDepth, environment: Environment,
     progress: (VerificationProgress) -> Void = { _ in }
@@ -47,7 +47,7 @@ extension Database {
       database = try await open(
         at: path, options: Options(access: .readOnly), environment: environment)
     } catch {
-      // Whatever keeps it from being opened has been found, or came just now.
+      // Findings already include what keeps it from being opened, unless that happened just now.
       if !findings.hasErrors { findings.append(Finding(error, .manifest)) }
       return findings.all
     }
@@ -68,14 +68,14 @@ extension Database {
   /// - Parameters:
   ///   - depth: how thorough the check is.
   ///   - progress: called from time to time, on the caller's actor.
-  /// - Returns: everything that is wrong, a thousand findings at most; nothing when all is well.
+  /// - Returns: everything that is wrong, at most a thousand findings; nothing when all is well.
   /// - Throws: `.failedPrecondition` when the database is closed; otherwise as
   ///   `verify(at:depth:progress:)`.
   /// - Complexity: as `verify(at:depth:progress:)`.
   public func verify(
     depth: VerificationDepth = .full, progress: (VerificationProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> [Finding] {
-    // Refuses when closed.
+    // Throws when the database is closed.
     _ = try engineSnapshot()
     var state = VerificationProgress()
     let checkup = Checkup(of: engine.directory, environment: environment)
@@ -84,7 +84,7 @@ extension Database {
     return findings.all
   }
 
-  /// Checks what the rows of a snapshot mean.
+  /// Checks the contents of a snapshot's rows.
   private func checkRows(
     _ findings: inout FindingList, _ state: inout VerificationProgress,
     _ progress: (VerificationProgress) -> Void
@@ -119,9 +119,9 @@ extension Database {
     try await checkHolders(of: snapshot, holders, &findings)
   }
 
-  /// Checks the rows that say who holds what.
+  /// Checks the rows about holders.
   ///
-  /// - Parameter holders: how many there are of the documents in each keyspace.
+  /// - Parameter holders: the number of holders among the documents of each keyspace.
   private func checkHolders(
     of snapshot: Snapshot, _ holders: [Keyspace: Int], _ findings: inout FindingList
   ) async throws(DatabaseError) {
@@ -151,7 +151,7 @@ extension Database {
     of root: String, _ snapshot: Snapshot, _ findings: inout FindingList
   ) async -> [CollectionCheck] {
     do throws(DatabaseError) {
-      // The rows are in question, so no picture of them counts.
+      // The rows are in question, so the cached catalog must not be used.
       let catalog = Catalog(
         clock: environment.now, tokenizers: options.tokenizers, keys: self.catalog.keys)
       let rows = Rows(snapshot, catalog, mayBlock: true)
@@ -174,7 +174,7 @@ extension Database {
 }
 
 extension Checkup {
-  /// What is wrong with the files, as the product says it.
+  /// The engine's findings about files, converted into public ones.
   fileprivate func findings(
     _ depth: VerificationDepth, _ state: inout VerificationProgress,
     _ progress: (VerificationProgress) -> Void
@@ -195,7 +195,7 @@ extension Checkup {
 }
 
 extension Finding {
-  /// A collection that cannot be looked at.
+  /// A collection that cannot be checked.
   init(locked root: String) {
     self.init(
       .warning, .document,
@@ -203,7 +203,7 @@ extension Finding {
       collection: root, hint: "check it where the file KEYS is beside the others")
   }
 
-  /// What reading a row came to.
+  /// A finding from an error of reading a row.
   init(
     _ error: DatabaseError, _ kind: Kind, collection: String? = nil, id: String? = nil
   ) {

@@ -1,5 +1,6 @@
-// Whether every derived content belongs to one that is stored, and is held by the row that says so:
-// otherwise it would stay for ever, or go while it is needed. In steps, as HolderCheck.
+// Checks whether every derived content belongs to a stored one, and whether its row holds it:
+// otherwise it would stay for ever, or be removed while it is needed. It runs in steps, like
+// HolderCheck.
 
 internal import OndolEngine
 

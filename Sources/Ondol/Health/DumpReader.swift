@@ -1,8 +1,8 @@
-// Everything that is in a database, as of one moment and in an order that does not depend on how it
-// got there: for dumps, which hold it all, and for comparing databases. The counterpart is
-// Restoration. What belongs to the files and not to their contents is not shown: field names that
-// nothing uses any more, leases, numbers of keyspaces. Neither is what waits for the database to be
-// closed, because it belongs to the process that has it open.
+// Reads the contents of a database, as of one moment and in an order that does not depend on its
+// history: for dumps, which contain all of it, and for comparing databases. Restoration is the
+// counterpart. It leaves out what belongs to the files and not to their contents: unused field
+// names, leases, numbers of keyspaces. It also leaves out close operations, which belong to the
+// process that has the database open.
 
 internal import OndolEngine
 
@@ -12,7 +12,7 @@ package struct DumpReader: Sendable {
   private let snapshot: Snapshot
   private let moment: Int64
 
-  /// Takes the moment.
+  /// Fixes the moment.
   package init(_ database: Database) throws(DatabaseError) {
     self.database = database
     snapshot = try database.engineSnapshot()
@@ -25,9 +25,9 @@ package struct DumpReader: Sendable {
     try await database.read(snapshot, asOf: moment, body)
   }
 
-  // MARK: - What is declared
+  // MARK: - Declarations
 
-  /// The collections at the top whose own keys are not here, in order: nothing of them is shown.
+  /// The collections at the top whose own keys are missing, in order: their contents are left out.
   package func lockedCollections() async throws(DatabaseError) -> [String] {
     try await read { (rows) throws(DatabaseError) in
       try rows.catalog.families(in: rows).filter { rows.catalog.keys.isLocked($0) }.map(\.root)
@@ -35,7 +35,7 @@ package struct DumpReader: Sendable {
     }
   }
 
-  /// All patterns in order; those too that have no documents.
+  /// All patterns in order, including those without documents.
   package func collections() async throws(DatabaseError) -> [DumpedCollection] {
     try await read { (rows) throws(DatabaseError) in
       var found: [DumpedCollection] = []
@@ -56,7 +56,7 @@ package struct DumpReader: Sendable {
     }
   }
 
-  /// The indexes that collection groups are to have, by the groups' ids, in order.
+  /// The declared indexes of collection groups, by the groups' ids, in order.
   package func groups() async throws(DatabaseError) -> [(id: String, indexes: [DumpedIndex])] {
     try await read { (rows) throws(DatabaseError) in
       let prefix = CatalogKey.group("")
@@ -79,8 +79,8 @@ package struct DumpReader: Sendable {
 
   // MARK: - Documents
 
-  /// Some of a collection's documents, in the order of their ids, and where to go on; those whose
-  /// time is over are left out, as in every read.
+  /// Some of a collection's documents, in the order of their ids, and where to continue; expired
+  /// documents are left out, as in every read.
   package func documents(
     of collection: DumpedCollection, after: [UInt8]?, limit: Int = 512
   ) async throws(DatabaseError) -> (documents: [DumpedDocument], last: [UInt8]?) {
@@ -114,7 +114,7 @@ package struct DumpReader: Sendable {
 
   // MARK: - The tree
 
-  /// Some of the tree's nodes, in its order, and where to go on.
+  /// Some of the tree's nodes, in its order, and where to continue.
   package func nodes(
     after: [UInt8]?, limit: Int = 512
   ) async throws(DatabaseError) -> (nodes: [DumpedNode], last: [UInt8]?) {
@@ -172,7 +172,7 @@ package struct DumpReader: Sendable {
 
   // MARK: - Contents
 
-  /// What was made from contents, in the order of the contents.
+  /// Derived contents, in the order of the contents they were made from.
   package func derivations() async throws(DatabaseError) -> [DumpedDerivation] {
     try await read { (rows) throws(DatabaseError) in
       var found: [DumpedDerivation] = []
@@ -187,14 +187,14 @@ package struct DumpReader: Sendable {
     }
   }
 
-  /// Shows what is stored under a digest, some bytes at a time; answers how many there are.
+  /// Shows the content stored under a digest, some bytes at a time; returns its length.
   package func content(
     _ digest: BlobDigest, _ show: ([UInt8]) throws -> Void
   ) async throws -> Int {
     try await Self.show(try await database.reader(of: digest, named: digest.hex), show)
   }
 
-  /// Shows the bytes of the content that a reference is of; answers how many there are.
+  /// Shows the bytes of a reference's content; returns their number.
   package func content(
     of blob: BlobReference, _ show: ([UInt8]) throws -> Void
   ) async throws -> Int {
@@ -214,7 +214,7 @@ package struct DumpReader: Sendable {
   }
 }
 
-/// Hashes what a dump would say.
+/// Hashes the contents of a dump.
 package struct DumpHasher {
   private var hasher = ContentHasher()
 

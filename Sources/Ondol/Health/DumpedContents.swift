@@ -1,9 +1,9 @@
-// What a dump says of a database, part by part: the values that DumpReader reads and Restoration
-// takes. They name everything by names and never by numbers of this or that database.
+// The contents of a dump, part by part: the values that DumpReader reads and Restoration takes.
+// They identify everything by names and never by a database's numbers.
 
 internal import OndolEngine
 
-/// An index by its name and as the bytes that define it (Docs/FileFormat.md, "Catalog").
+/// An index by its name and by the bytes that define it (Docs/FileFormat.md, "Catalog").
 package struct DumpedIndex: Sendable, Equatable {
   package var name: String
   package var definition: [UInt8]
@@ -20,17 +20,17 @@ package struct DumpedIndex: Sendable, Equatable {
   }
 }
 
-/// What is declared for the collections of one pattern.
+/// The declarations for the collections of one pattern.
 package struct DumpedCollection: Sendable {
   /// Collection ids without the documents' ids between them.
   package var pattern: [String]
   package var indexes: [DumpedIndex] = []
   package var timeToLive: [String]?
-  /// Which documents have which schema, as stored; nil when all have the first.
+  /// Which documents have which schema, in stored form; nil when all have the first.
   package var schema: [UInt8]?
-  /// Whether it has a key of its own, with the collection at the top.
+  /// Whether it has a key of its own, shared with the collection at the top.
   package var hasOwnKey = false
-  /// Nil in what a dump says.
+  /// Nil in the contents of a dump.
   var entry: CollectionEntry?
 
   package init(pattern: [String]) {
@@ -43,23 +43,23 @@ package struct DumpedCollection: Sendable {
   /// The pattern of storage paths.
   package static let storage = DumpedCollection(pattern: [StorageRows.root])
 
-  /// Whether it stands before another: storage paths come first, and last those with keys of their
-  /// own, each of these in the order of their ids.
+  /// Whether it comes before another: storage paths come first, and those with keys of their own
+  /// last, each in the order of their ids.
   func comes(before other: DumpedCollection) -> Bool {
     if isStorage != other.isStorage { return isStorage }
     if hasOwnKey != other.hasOwnKey { return other.hasOwnKey }
     return ValueOrder.compareSegments(pattern, other.pattern) < 0
   }
 
-  /// Whether anything but documents is to be said.
+  /// Whether there is anything but documents.
   package var isDeclared: Bool {
     !indexes.isEmpty || timeToLive != nil || schema != nil || hasOwnKey
   }
 }
 
-/// A document with everything that is stored of it.
+/// A document with everything that is stored for it.
 package struct DumpedDocument: Sendable {
-  /// The path; of a storage path that.
+  /// The path; for a storage path, that path.
   package var name: String
   package var version: UInt64
   package var updated: Timestamp
@@ -67,7 +67,7 @@ package struct DumpedDocument: Sendable {
   package var fields: [String: Value]
   /// The contents that it refers to.
   package var contents: Set<BlobDigest> = []
-  /// Documents of a pattern are in the order of these bytes, in every database.
+  /// These bytes order the documents of a pattern, in every database.
   package var order: [UInt8] = []
 
   package init(
@@ -81,12 +81,12 @@ package struct DumpedDocument: Sendable {
   }
 }
 
-/// A node of the tree of which something is to be said.
+/// A node of the tree with a row.
 package struct DumpedNode: Sendable, Equatable {
   package var path: [String]
   /// A boolean, a number or a text; nil for a node with children.
   package var value: Value?
-  /// A moment in microseconds in the place of a value.
+  /// A time in microseconds instead of a value.
   package var time: Int64?
   package var priority: Value?
   package var arrayLength: Int?

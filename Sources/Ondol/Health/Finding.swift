@@ -1,107 +1,107 @@
-// What a check of a database finds, in a form that people read and programs keep.
+// The findings of a check of a database, in a form that people read and programs store.
 
 package import OndolEngine
 
 /// How thorough a check of a database is.
 public enum VerificationDepth: String, Sendable, Hashable, Codable, CaseIterable {
-  /// The files are there and are the right ones: superblock, manifest, logs, and the header, the
-  /// index and the footer of every other file. Seconds, whatever the size.
+  /// The files exist and are the right ones: superblock, manifest, logs, and the header, the index
+  /// and the footer of every other file. Takes seconds, whatever the size.
   case structure
-  /// Also every byte of every file of rows: checksums, the order of rows, sums, pointers to large
-  /// values. As long as reading the files takes.
+  /// Also every byte of every segment: checksums, the order of rows, sums, pointers to large
+  /// values. Takes as long as reading the files.
   case blocks
-  /// Also what the rows mean: every document can be decoded, every index holds exactly the rows
-  /// that its documents give, the catalog is consistent, the bytes of every blob are those that its
-  /// digest names, and what documents refer to is there. Some times as long as `blocks`.
+  /// Also the contents of rows: every document can be decoded, every index contains exactly the
+  /// rows of its documents, the catalog is consistent, the bytes of every blob match its digest,
+  /// and everything that documents refer to exists. Takes several times as long as `blocks`.
   case full
 }
 
-/// How far a check is.
+/// How far a check has come.
 public struct VerificationProgress: Sendable, Hashable {
-  /// Bytes of files read through so far.
+  /// Bytes of files checked so far.
   public var completedBytes: UInt64 = 0
-  /// All bytes of files there are to read through.
+  /// All bytes of files to check.
   public var totalBytes: UInt64 = 0
   /// Documents checked so far, with their rows in indexes.
   public var documents = 0
 }
 
-/// Something that is wrong with a database.
+/// A problem in a database.
 public struct Finding: Sendable, Hashable, Codable {
   /// How bad it is.
   public enum Severity: String, Sendable, Hashable, Codable {
     /// Something is lost, wrong, or cannot be read.
     case error
-    /// Nothing is lost: something else stands in for it, or the next opening mends it.
+    /// Nothing is lost: something else replaces it, or the next open repairs it.
     case warning
   }
 
-  /// What it is about.
+  /// What it concerns.
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
-    /// The file where opening begins.
+    /// The file that opening reads first.
     case superblock
-    /// The list of files that count.
+    /// The list of valid files.
     case manifest
     /// A log of commits.
     case log
-    /// A file of rows as a whole: missing, of another size, with another header or footer.
+    /// A segment as a whole: missing, of another size, with another header or footer.
     case segment
     /// A block of rows that cannot be read.
     case block
-    /// Rows or blocks out of order, or a row that the filter denies.
+    /// Rows or blocks out of order, or a row that the filter excludes.
     case order
-    /// Sums that differ from what was counted.
+    /// Sums that do not match.
     case count
-    /// A file of large values as a whole.
+    /// A value file as a whole.
     case valueFile
     /// A large value that cannot be read.
     case value
-    /// A row that points to no large value.
+    /// A row whose pointer does not lead to a large value.
     case pointer
-    /// What the database knows of its collections, names of fields and indexes.
+    /// The catalog: collections, names of fields and indexes.
     case catalog
-    /// A row that the catalog's mirror, its second copy, has alone, lacks, or has otherwise.
+    /// A row that is only in the catalog's mirror, its second copy, is missing there, or differs.
     case mirror
-    /// A document that cannot be decoded, or whose key is not that of a document.
+    /// A document that cannot be decoded, or whose key is not a document's.
     case document
-    /// A row of an index that is missing, too many, or other than its document says.
+    /// A row of an index that is missing, superfluous, or does not match its document.
     case index
-    /// A row of the tree that cannot be read or does not fit the others. The `id` is the node's
+    /// A row of the tree that is unreadable or does not fit the others. The `id` is the node's
     /// path.
     case tree
     /// The bytes of a blob.
     case content
-    /// A row that says who holds a content or keeps a storage path, or one that is missing.
+    /// A row about the holder of a content or a storage path, or a missing one.
     case holder
   }
 
   /// How bad it is.
   public var severity: Severity
-  /// What it is about.
+  /// What it concerns.
   public var kind: Kind
-  /// The name of the file in the database's directory, where it is about one.
+  /// The name of the file in the database's directory, if it concerns one.
   public var file: String?
-  /// The place in the file, in bytes.
+  /// The position in the file, in bytes.
   public var offset: UInt64?
-  /// The collection's path, where it is about one.
+  /// The collection's path, if it concerns one.
   public var collection: String?
   /// The document's id.
   public var id: String?
-  /// The storage path, where it is about one.
+  /// The storage path, if it concerns one.
   public var storagePath: String?
   /// What is wrong, for a person.
   public var message: String
   /// What helps, for a person.
   public var hint: String?
 
-  /// A finding with its place.
+  /// A finding with its location.
   ///
   /// - Parameters:
   ///   - severity: how bad it is.
-  ///   - kind: what it is about.
+  ///   - kind: what it concerns.
   ///   - message: what is wrong, for a person.
   ///   - file: the name of a file in the database's directory.
-  ///   - offset: the place in the file, in bytes.
+  ///   - offset: the position in the file, in bytes.
   ///   - collection: a collection's path.
   ///   - id: a document's id.
   ///   - storagePath: a storage path.
@@ -124,7 +124,7 @@ public struct Finding: Sendable, Hashable, Codable {
 }
 
 extension Finding: CustomStringConvertible {
-  /// The severity, the place and the message, in one line.
+  /// The severity, the location and the message, in one line.
   public var description: String {
     let document = [collection, id].compactMap(\.self).joined(separator: "/")
     let place = [
@@ -136,14 +136,14 @@ extension Finding: CustomStringConvertible {
 }
 
 extension Finding {
-  /// What the engine found, as the product says it.
+  /// Converts the engine's finding.
   init(_ finding: StorageFinding) {
     self.init(
       finding.isHarmless ? .warning : .error, Kind(finding.kind), finding.message,
       file: finding.file, offset: finding.offset, hint: Self.hint(finding))
   }
 
-  /// For tools that look at single files.
+  /// For tools that inspect single files.
   package init(stored finding: StorageFinding) { self.init(finding) }
 
   private static func hint(_ finding: StorageFinding) -> String {
@@ -186,7 +186,7 @@ struct FindingList: Sendable {
   private var known: Set<Finding> = []
   private var left = 0
 
-  /// Findings kept.
+  /// The most findings that are kept.
   static let limit = 1_000
 
   mutating func append(_ finding: Finding) {
@@ -203,7 +203,7 @@ struct FindingList: Sendable {
 
   var hasErrors: Bool { findings.contains { $0.severity == .error } }
 
-  /// All of them, and how many there were beside.
+  /// All of them, and the number of those that were not kept.
   var all: [Finding] {
     guard left > 0, let last = findings.last else { return findings }
     return findings + [

@@ -1,10 +1,10 @@
-// Whether the rows that say who holds what are those that documents give: every blob reference in a
-// document has its row, every row stands for a reference, and what is held is stored. Storage paths
-// are documents, so they are among them; rows of links are checked as those of indexes are.
+// Checks whether the rows of holders match the documents: every blob reference in a document has
+// its row, every row has its reference, and every held content is stored. Storage paths are
+// documents, so they are included; rows of links are checked like those of indexes.
 //
-// A CollectionCheck asks for each document it walks whether its contents' rows are there. The walk
-// over the rows here finds those that are too many, in steps as there. Of collections with keys of
-// their own no row leads to its document: there the rows are counted.
+// A CollectionCheck asks for each document it walks whether its contents' rows exist. The walk over
+// the rows here finds superfluous ones, also in steps. In collections with keys of their own, rows
+// do not lead to documents, so there they are counted.
 
 internal import OndolEngine
 
@@ -17,9 +17,9 @@ struct HolderCheck: RowCheck {
   var last: [UInt8]?
   var findings: [Finding] = []
   var isDone = false
-  /// The content looked up last, which mostly is the next one, too.
+  /// The content that was looked up last; usually it is also the next one.
   private var known: (digest: BlobDigest, isStored: Bool)?
-  /// The rows of collections with keys of their own, by their documents' keyspaces.
+  /// The number of rows of collections with keys of their own, by their documents' keyspaces.
   private var counts: [Keyspace: Int] = [:]
 
   init(_ rows: Rows) {
@@ -31,7 +31,7 @@ struct HolderCheck: RowCheck {
     let key = row.cursor.key.array
     let digest = try ContentKey.digest(in: key.bytes)
     let holder = ContentKey.holdingRow(in: key.bytes)
-    // Of a collection that was dropped: swept by the reclaimer.
+    // Of a dropped collection: the reclaimer removes it.
     guard try namer.isLive(holder) else { return }
     if let keyspace = Keyspace(of: holder), keyspace.keyedGroup != nil {
       counts[keyspace, default: 0] += 1
@@ -57,9 +57,9 @@ struct HolderCheck: RowCheck {
         .error, .holder, message, collection: pattern.description, hint: Finding.damageHint))
   }
 
-  /// Notes where there are more rows than documents give.
+  /// Records where there are more rows than documents have.
   ///
-  /// - Parameter holders: how many these give, by the documents' keyspaces.
+  /// - Parameter holders: the number that documents have, by their keyspaces.
   mutating func compare(with holders: [Keyspace: Int]) throws(DatabaseError) {
     for (keyspace, count) in counts.sorted(by: { $0.key < $1.key }) {
       guard let expected = holders[keyspace], count > expected else { continue }
@@ -73,7 +73,7 @@ struct HolderCheck: RowCheck {
 }
 
 extension Rows {
-  /// The contents that the row refers to which is said to hold one.
+  /// The contents that a holder's row refers to.
   func contents(
     ofRow key: [UInt8], _ namer: inout RowNamer
   ) throws(DatabaseError) -> Set<BlobDigest> {
@@ -95,8 +95,8 @@ extension Rows {
 }
 
 extension RowNamer {
-  /// The document whose row has the key; nil when it is no document's, or that of a collection with
-  /// a key of its own, in the place of which a name stands.
+  /// The document whose row has the key; nil when it is not a document's, or when it belongs to a
+  /// collection with a key of its own, for which a name replaces the key.
   mutating func document(of key: [UInt8]) throws(DatabaseError) -> DocumentPath? {
     guard Keyspace(of: key)?.keyedGroup == nil, let pattern = try pattern(ofRow: key) else {
       return nil
@@ -107,7 +107,7 @@ extension RowNamer {
 }
 
 extension Finding {
-  /// Something about a document, or a storage path that is one.
+  /// A finding about a document, or a storage path that is one.
   init(
     _ message: String, of document: DocumentPath?, _ kind: Kind,
     hint: String? = Self.damageHint

@@ -1,10 +1,10 @@
-// Who holds what in a database that was saved: worked out anew from its documents, storage paths
-// among them, because rows of holders say nothing that these do not say better. Documents are
-// walked some hundred at a time, with a commit each, as an index is built.
+// Rebuilds the holders of a salvaged database from its documents, including storage paths, because
+// documents are the better source. Documents are walked a few hundred at a time, with a commit
+// each, like building an index.
 
 internal import OndolEngine
 
-/// What a document refers to and is not stored any more.
+/// A content that a document refers to and that is not stored any more.
 struct LostContent: Sendable {
   var document: DocumentPath
   var digest: BlobDigest
@@ -14,8 +14,8 @@ extension Database {
   /// Documents in one commit.
   private static let documentsAtOnce = 256
 
-  /// Gives every document the contents it refers to, as far as they are stored; answers those that
-  /// are not.
+  /// Makes every document hold the contents it refers to, as far as they are stored; returns those
+  /// that are not.
   func rebuildHolders() async throws(DatabaseError) -> [LostContent] {
     var lost: [LostContent] = []
     for family in try await families() where !catalog.keys.isLocked(family) {
@@ -62,7 +62,7 @@ extension Database {
       guard try walk.next() else { return (step, batch) }
       let key = walk.cursor.key.array
       let row = try walk.value.array
-      // What cannot be decoded was told of when it was saved.
+      // Documents that cannot be decoded were reported when they were saved.
       for digest in (try? DocumentView(row.bytes).fields(entry.symbols))?.contents ?? [] {
         batch.guardUnchanged(key.bytes)
         let location = ContentKey.location(digest)

@@ -1,5 +1,5 @@
-// Whether the catalog and its mirror have the same rows. Neither is asked which of the two is
-// right: what each of them means is the matter of CatalogCheck, for the catalog.
+// Checks whether the catalog and its mirror have the same rows. It does not decide which of the two
+// is right. CatalogCheck checks the contents of the catalog.
 
 internal import OndolEngine
 
@@ -12,9 +12,9 @@ struct MirrorCheck: Sendable {
     self.rows = rows
   }
 
-  /// Walks all rows. Blocks the thread while blocks are read from disk.
+  /// Walks all rows. Blocks the thread while it reads blocks from disk.
   mutating func run() {
-    // A catalog that cannot be read is told of in the same words by CatalogCheck, and counts once.
+    // CatalogCheck reports an unreadable catalog in the same words, and it counts once.
     do throws(DatabaseError) {
       var catalog = CatalogCopy(rows, .catalog)
       var mirror = CatalogCopy(rows, .mirror)
@@ -52,7 +52,7 @@ struct MirrorCheck: Sendable {
         hint: Finding.damageHint))
   }
 
-  /// What a row of the catalog with this key behind the keyspace is about.
+  /// The meaning of the catalog's row with this key after the keyspace.
   private static func describe(_ tail: [UInt8]) -> String {
     let name = String(decoding: tail.dropFirst(), as: UTF8.self)
     let number = tail.dropFirst().prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -70,7 +70,7 @@ struct MirrorCheck: Sendable {
 /// The rows of the catalog, or those of its mirror.
 private struct CatalogCopy: ~Copyable {
   private var walk: RangeWalk
-  /// The current row's key behind the keyspace; nil at the end.
+  /// The current row's key after the keyspace; nil at the end.
   private(set) var tail: [UInt8]?
   private(set) var value: [UInt8] = []
 

@@ -1,16 +1,16 @@
-// Making a database from everything that was in another one: for the load of a dump. Rows go to
-// their target in the order of their keys; the rest (contents, who holds them, indexes) is worked
-// out with the database open. Documents keep their versions and times, and new commits go on
-// behind the last one. Whatever comes in may be hostile: it is checked as a write of an app is,
-// and refused with a reason.
+// Makes a database from the contents of another one: for loading a dump. Rows go to their target in
+// the order of their keys. The rest (contents, holders, indexes) is determined with the database
+// open. Documents keep their versions and times, and new commits continue after the last one. The
+// input may be hostile: it is checked like an app's writes, and refused with a reason.
 
 internal import Logging
 package import OndolEngine
 
-/// A database in the making: declare, then nodes of the tree, then collection by collection in the
-/// order of their declaration, then `open`, contents and derivations, then `finish`.
+/// A database under construction: declarations, then nodes of the tree, then collection by
+/// collection in the order of their declaration, then `open`, contents and derivations, then
+/// `finish`.
 package final class Restoration: @unchecked Sendable {
-  // Safe: its steps follow each other.
+  // Safe: its steps are sequential.
 
   private struct Collection {
     var pattern: CollectionPattern
@@ -25,28 +25,28 @@ package final class Restoration: @unchecked Sendable {
   private var lastDeclared: DumpedCollection?
   private var families: [(root: String, row: FamilyRow)] = []
   private var roots: Set<ExactText> = []
-  /// The number that the next family without a key of its own gets.
+  /// The number of the next family without a key of its own.
   private var nextFamily: UInt32 = 1
   private var groups: [SalvagedRow] = []
-  /// The place of the collection whose documents come.
+  /// The place of the collection whose documents are being added.
   private var current: Int?
   private var encoder = ValueEncoder(SymbolTable())
   private var catalog: [SalvagedRow] = []
   private var lastKey: [UInt8] = []
-  /// Rows that are poured together, because each time costs a change of threads.
+  /// Rows that are poured together, because each pour changes threads.
   private var pending: [SalvagedRow] = []
   private var pendingBytes = 0
-  /// The key of the last node of the tree that has a value.
+  /// The key of the last leaf of the tree.
   private var leaf: [UInt8]?
   private var sequence = SequenceNumber.zero
   private var time: Int64 = 0
   private var database: Database?
-  /// Whether the database gives up no contents, which nobody holds before all are there.
+  /// Whether the database reclaims no contents, which have no holder before all are there.
   private var keepsContents = false
 
   /// Begins a database in the directory at `path`, which must be new or empty.
   ///
-  /// - Parameter encryption: the key it is encrypted with.
+  /// - Parameter encryption: the key that encrypts it.
   package static func begin(
     at path: String, encryption: Database.Encryption? = nil
   ) async throws(DatabaseError) -> Restoration {
@@ -61,9 +61,9 @@ package final class Restoration: @unchecked Sendable {
       try await RestorationTarget.files(at: path, environment, engineOptions))
   }
 
-  /// Begins a database on a store, which must have no commits yet.
+  /// Begins a database on a store, which must not have any commits yet.
   ///
-  /// - Parameter makeStore: a way to the store, each time anew.
+  /// - Parameter makeStore: makes a connection to the store, a new one each time.
   package static func begin(
     on makeStore: @escaping StoreMaker, environment: Environment
   ) async throws(DatabaseError) -> Restoration {
@@ -81,10 +81,10 @@ package final class Restoration: @unchecked Sendable {
     await target.removeAll()
   }
 
-  // MARK: - What is declared
+  // MARK: - Declarations
 
-  /// Declares a pattern; they come in order. Answers whether it has a key of its own when it is to
-  /// have one: not where the database is in the clear.
+  /// Declares a pattern; call it in order. Returns whether it gets the key of its own that it asks
+  /// for: not when the database is not encrypted.
   @discardableResult
   package func declare(_ collection: DumpedCollection) throws(DatabaseError) -> Bool {
     let pattern = CollectionPattern(collection.pattern)
@@ -96,7 +96,7 @@ package final class Restoration: @unchecked Sendable {
     lastDeclared = collection
     let isOfMigrations = pattern == MigrationRows.pattern
     if !collection.isStorage, !isOfMigrations {
-      // As an app's collection is checked, with an id that any document may have between two.
+      // Checked like an app's collection, with an id that any document may have between two.
       _ = try CollectionPath(
         segments: Array(collection.pattern.map { [$0] }.joined(separator: ["x"])))
     } else if collection.hasOwnKey {
@@ -130,7 +130,7 @@ package final class Restoration: @unchecked Sendable {
     return hasOwnKey
   }
 
-  /// Declares the indexes that a collection group is to have.
+  /// Declares the indexes of a collection group.
   package func declareGroup(_ id: String, _ indexes: [DumpedIndex]) throws(DatabaseError) {
     _ = try CollectionPath(segments: [id])
     var value: [UInt8] = []
@@ -191,7 +191,7 @@ package final class Restoration: @unchecked Sendable {
 
   // MARK: - The tree
 
-  /// Adds a node of the tree; they come in its order.
+  /// Adds a node of the tree; call it in the tree's order.
   package func add(_ node: DumpedNode) async throws(DatabaseError) {
     let place = try Self.place(node.path)
     var row = TreeRow(priority: node.priority, arrayLength: node.arrayLength)
@@ -212,12 +212,12 @@ package final class Restoration: @unchecked Sendable {
     }
     if row.leaf != nil { leaf = place.rowKey }
     let bytes = row.bytes.row
-    // What the reader of rows would refuse.
+    // The checks of the reader of rows.
     try Self.checkingRow { () throws(MalformedBytes) in _ = try TreeRow(bytes.bytes) }
     try await add(SalvagedRow(key: place.rowKey, value: bytes))
   }
 
-  /// Adds an index of the tree; they come in order, behind all nodes.
+  /// Adds an index of the tree; call it in order, after all nodes.
   package func add(_ index: DumpedTreeIndex) async throws(DatabaseError) {
     let way = try Self.place(index.child)
     guard way.depth > 0 else { throw Self.refusal("an index of the tree by nothing") }
@@ -243,7 +243,7 @@ package final class Restoration: @unchecked Sendable {
 
   // MARK: - Documents
 
-  /// Says that the documents of the declared collection at this place come now.
+  /// Announces the documents of the declared collection at this place.
   package func begin(_ place: Int) throws(DatabaseError) {
     guard collections.indices.contains(place), place > current ?? -1 else {
       throw Self.refusal("the collections are not in order")
@@ -252,7 +252,7 @@ package final class Restoration: @unchecked Sendable {
     current = place
   }
 
-  /// Adds a document of the collection that began last; they come in the order of their ids.
+  /// Adds a document of the collection that began last; call it in the order of their ids.
   package func add(_ document: DumpedDocument) async throws(DatabaseError) {
     guard let current else { throw Self.refusal("a document of no collection") }
     let collection = collections[current]
@@ -266,7 +266,7 @@ package final class Restoration: @unchecked Sendable {
     if path.lacksObject(document.fields) {
       throw Self.refusal("\"\(document.name)\" has no content, or no metadata")
     }
-    // Names and nesting are checked as those of a write are.
+    // Names and nesting are checked like those of a write.
     _ = try WriteCompiler.set(FieldInput(.map(document.fields)))
     try encoder.encode(document.fields, createTime: document.created)
     var row = encoder.bytes
@@ -324,7 +324,7 @@ package final class Restoration: @unchecked Sendable {
     if pending.count >= 512 || pendingBytes >= 1 << 20 { try await pour() }
   }
 
-  /// Pours the rows that were gathered into segments.
+  /// Pours the collected rows into segments.
   private func pour() async throws(DatabaseError) {
     let (rows, sequence) = (pending, max(sequence, SequenceNumber(rawValue: 1)))
     pending.removeAll(keepingCapacity: true)
@@ -334,7 +334,7 @@ package final class Restoration: @unchecked Sendable {
 
   // MARK: - The end
 
-  /// Makes a database of what was added, without contents and indexes yet.
+  /// Makes a database from everything that was added, without contents and indexes yet.
   package func open() async throws(DatabaseError) {
     endCollection()
     try await pour()
@@ -343,7 +343,7 @@ package final class Restoration: @unchecked Sendable {
     let groups = families.map(\.row.number).filter { $0 >= Keyspace.commonFamilyLimit }
     try await target.finish(rows, groups: groups, sequence: sequence, time: time)
     var options = Database.Options()
-    // That indexes are being built is no news here.
+    // Messages about index builds are of no interest here.
     options.logger.logLevel = .error
     let database = try await target.open(options)
     self.database = database
@@ -381,7 +381,7 @@ package final class Restoration: @unchecked Sendable {
 
   /// Stores a content, whose bytes `next` gives some at a time.
   ///
-  /// Throws `.invalidArgument` when they are others than the digest says.
+  /// Throws `.invalidArgument` when they do not match the digest.
   package func add(
     _ digest: BlobDigest, _ next: () async throws -> [UInt8]?
   ) async throws {
@@ -396,7 +396,7 @@ package final class Restoration: @unchecked Sendable {
     try await database.contents.lease(try await intake.finish(expecting: digest))
   }
 
-  /// Notes that a content was made from another; both must be stored.
+  /// Records that a content was made from another; both must be stored.
   package func add(_ derivation: DumpedDerivation) async throws(DatabaseError) {
     guard let database else { throw Self.refusal("the database is not open yet") }
     guard 1...DerivedRows.maximumNameLength ~= derivation.name.utf8.count else {
@@ -424,7 +424,7 @@ package final class Restoration: @unchecked Sendable {
     }
   }
 
-  /// Has documents hold their contents, builds all indexes, and closes the database.
+  /// Makes documents hold their contents, builds all indexes, and closes the database.
   ///
   /// Throws `.failedPrecondition` when a content is missing or an index cannot be built.
   package func finish() async throws(DatabaseError) {
@@ -448,13 +448,13 @@ package final class Restoration: @unchecked Sendable {
     database?.contents.reclaimer.endTurn()
   }
 
-  /// Throws unless all indexes are there: one that cannot be built is taken away.
+  /// Throws unless all indexes exist: one that cannot be built is dropped.
   private func checkIndexes(_ database: Database) async throws(DatabaseError) {
     var ready: [CollectionPattern: Set<ExactText>] = [:]
     for family in try await database.families() {
       for (pattern, entry) in family.collections {
         ready[pattern] = Set(
-          // One whose tokenizer an app brings is built when the app opens the database.
+          // An index with an app's own tokenizer is built when the app opens the database.
           entry.allIndexes.filter { $0.state == .ready || !database.catalog.canBuild($0.kind) }
             .map { ExactText($0.name) })
       }

@@ -1,14 +1,13 @@
-// Where the rows of a database in the making go: into segments, as a salvage pours them, or to a
-// store.
+// The target of the rows of a database under construction: segments, as in a salvage, or a store.
 
 package import OndolEngine
 
-/// A way to a store, which is not connected yet.
+/// Makes a store, which is not connected yet.
 package typealias StoreMaker = @Sendable () throws(EngineError) -> any RemoteStore
 
-/// Takes the rows of a restoration, and opens what has become of them.
+/// Takes the rows of a restoration, and opens the resulting database.
 final class RestorationTarget: @unchecked Sendable {
-  // Safe: nothing changes here, and the files are used on the worker alone.
+  // Safe: nothing changes here, and only the worker uses the files.
 
   private enum Kind {
     case files(SalvageTarget, any Worker)
@@ -30,7 +29,7 @@ final class RestorationTarget: @unchecked Sendable {
     self.makesKeys = makesKeys
   }
 
-  /// Runs `body` on the worker, where alone the files are used.
+  /// Runs `body` on the worker, the only thread that uses the files.
   private func perform<Failure: Error>(
     _ worker: any Worker, _ body: @escaping @Sendable (SalvageTarget) throws(Failure) -> Void
   ) async throws(Failure) {
@@ -82,9 +81,9 @@ final class RestorationTarget: @unchecked Sendable {
     }
   }
 
-  /// Adds the last rows; the database is one whose last commit is `sequence`, made at `time`.
+  /// Adds the last rows; the database's last commit is `sequence`, made at `time`.
   ///
-  /// - Parameter groups: those with keys of their own, also where they have no rows.
+  /// - Parameter groups: those with keys of their own, including those without rows.
   func finish(
     _ rows: [SalvagedRow], groups: [UInt32], sequence: SequenceNumber, time: Int64
   ) async throws(DatabaseError) {
@@ -100,7 +99,7 @@ final class RestorationTarget: @unchecked Sendable {
     }
   }
 
-  /// Opens the database that was finished.
+  /// Opens the finished database.
   func open(_ options: Database.Options) async throws(DatabaseError) -> Database {
     var store: (any RemoteStore)?
     if case .store(_, let make) = kind {
@@ -119,7 +118,7 @@ final class RestorationTarget: @unchecked Sendable {
     }
   }
 
-  /// Lets go of it; the database stays.
+  /// Releases it; the database stays.
   func close() async {
     switch kind {
     case .files(_, let worker): await worker.stop()

@@ -1,30 +1,28 @@
-// The catalog of a database that is being saved: what could be read of it, put together so that it
-// is consistent again. Counters are raised above every number that is in use; indexes are declared
-// yet to be built; a name of a field that is lost is replaced, so that the documents with it can be
-// read.
+// The catalog of a database that is being salvaged: everything readable, made consistent again.
+// Counters are raised above every number in use; indexes are declared as unfinished; a lost field
+// name is replaced, so that the documents with it can be read.
 
 internal import OndolEngine
 
-/// What is known of collections, names and indexes.
+/// The known collections, names and indexes.
 struct SalvageCatalog {
   private(set) var patterns: [Keyspace: CollectionPattern] = [:]
   private(set) var losses: [SalvageReport.Loss] = []
   private var symbols: [Keyspace: SymbolTable] = [:]
   private var names: [Keyspace: [UInt32: String]] = [:]
   private var indexes: [Keyspace: IndexDefinition] = [:]
-  /// Indexes that are no more.
+  /// Dropped indexes.
   private var dropped: Set<Keyspace> = []
   private var families: [ExactText: FamilyRow] = [:]
   private var nextFamily: UInt64 = 1
-  /// Rows that are kept as they are, about a keyspace or none.
+  /// Rows that are kept unchanged, about a keyspace or none.
   private var others: [(keyspace: Keyspace?, row: SalvagedRow)] = []
-  /// For each family the greatest number in use.
+  /// For each family, the greatest number in use.
   private var members: [UInt32: UInt32] = [:]
 
   // MARK: - Taking rows
 
-  /// Takes a row of keyspace 0; one with another value, when there is one, if it cannot be
-  /// understood.
+  /// Takes a row of keyspace 0; if it cannot be understood, takes its other value if there is one.
   mutating func take(_ row: SalvagedRow, or other: [UInt8]?) {
     do throws(MalformedBytes) {
       try parse(row)
@@ -54,7 +52,7 @@ struct SalvageCatalog {
       }
       others.append((nil, row))
     case 0x05:
-      // Its rows are left out, so that there is nothing left to remove.
+      // Its rows are left out, so there is nothing left to remove.
       var number = ByteReader(rest)
       noteUse(
         of: Keyspace(family: UInt32(bigEndian: try number.littleEndian()) & 0xfffff, member: 0))
@@ -100,16 +98,16 @@ struct SalvageCatalog {
     }
   }
 
-  /// Notes that a keyspace has been given out.
+  /// Records that a keyspace has been assigned.
   mutating func noteUse(of keyspace: Keyspace) {
     let (family, member) = keyspace.rawValue.quotientAndRemainder(
       dividingBy: Keyspace.familyCapacity)
     members[family] = max(members[family] ?? 0, member)
   }
 
-  // MARK: - What it says
+  // MARK: - Lookup
 
-  /// Whether the rows of a keyspace are those of an index, which is built anew.
+  /// Whether the rows of a keyspace are those of an index, which is rebuilt.
   func isIndex(_ keyspace: Keyspace) -> Bool {
     indexes[keyspace] != nil || dropped.contains(keyspace)
   }
@@ -131,14 +129,14 @@ struct SalvageCatalog {
   /// The names of fields in a keyspace.
   func symbols(of keyspace: Keyspace) -> SymbolTable { symbols[keyspace] ?? SymbolTable() }
 
-  // MARK: - What is lost
+  // MARK: - Lost entries
 
-  /// Names a collection of which only documents are left, with so many ids in their keys. Nil when
+  /// Names a collection of which only documents remain, with that many ids in their keys. Nil when
   /// there is no name for it.
   mutating func adopt(_ keyspace: Keyspace, idCount: Int) -> CollectionPattern? {
     let family = keyspace.rawValue / Keyspace.familyCapacity
     let root = families.first { $0.value.number == family }?.key.text ?? "recovered-\(family)"
-    // There is one collection at the top of a family; of those below not even the ids are known.
+    // There is one collection at the top of a family; for those below, not even the ids are known.
     let inner = (1..<max(idCount, 1)).map {
       $0 + 1 == idCount ? "recovered-\(keyspace.rawValue)" : "level-\($0)"
     }
@@ -156,14 +154,14 @@ struct SalvageCatalog {
     return pattern
   }
 
-  /// The names of a keyspace with others in the place of those that are lost behind them.
+  /// The names of a keyspace, followed by replacements for lost ones.
   func widened(_ table: SymbolTable, to count: Int) -> SymbolTable {
     var table = table
     while table.count < count, (try? table.define("lost-name-\(table.count)")) != nil {}
     return table
   }
 
-  /// Takes over a table that was widened.
+  /// Takes a table with replacements.
   mutating func replaceNames(of keyspace: Keyspace, with table: SymbolTable) {
     let first = symbols(of: keyspace).count
     symbols[keyspace] = table
@@ -176,7 +174,7 @@ struct SalvageCatalog {
         reason: "names of fields in \(place); they are called lost-name-\(first) and so on now"))
   }
 
-  /// To be called when all rows have been taken.
+  /// Call this when all rows have been taken.
   mutating func complete() {
     for (keyspace, pattern) in patterns {
       let known = names[keyspace] ?? [:]
@@ -184,7 +182,7 @@ struct SalvageCatalog {
       var table = SymbolTable()
       for symbol in 0...last {
         if let name = known[symbol], (try? table.define(name)) != nil { continue }
-        // A name of their own, so that the fields of others are not taken for these.
+        // A name of their own, so that they are not confused with other fields.
         let replacement = "lost-name-\(symbol)"
         try? table.define(replacement)
         names[keyspace]?[symbol] = replacement
@@ -231,7 +229,7 @@ struct SalvageCatalog {
 
   /// Gives every pattern a family, and raises all counters.
   private mutating func completeFamilies() {
-    // A collection may have been renamed, and the row of its old name be there still.
+    // A collection may have been renamed, and the row of its old name may still exist.
     let named = Set(patterns.values.map { ExactText($0.root) })
     let numbers = Dictionary(grouping: families.keys) { families[$0]?.number }
     for roots in numbers.values where roots.count > 1 {
@@ -249,7 +247,7 @@ struct SalvageCatalog {
       let used = (members[family.number] ?? 0) + 1
       families[root]?.nextMember = max(family.nextMember, min(used, Keyspace.familyCapacity))
     }
-    // The engine gives out the numbers of the others.
+    // The engine assigns the numbers of the others.
     let inUse = (Array(members.keys) + families.values.map(\.number))
       .filter { $0 < Keyspace.commonFamilyLimit }
     nextFamily = max(nextFamily, UInt64(inUse.max() ?? 0) + 1)

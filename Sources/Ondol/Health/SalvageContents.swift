@@ -1,15 +1,16 @@
-// Contents of a database that is being saved: put anew, piece by piece, each under the digest it is
-// called by, so that what is damaged is noticed and left out. First those whose places are known.
-// What documents refer to and is still missing is looked for in the files themselves.
+// The contents of a database that is being salvaged: they are put again, piece by piece, each under
+// its digest, so that damaged ones are detected and left out. First come those with known
+// locations. Contents that documents refer to and that are still missing are searched for in the
+// files themselves.
 
 internal import OndolEngine
 
 extension Database {
-  /// Bytes that are read at once.
+  /// The most bytes read at once.
   private static let salvagedPiece = 1 << 20
 
-  /// Puts the contents that can be read in `source`, and has documents hold theirs; answers what
-  /// they refer to and is lost.
+  /// Puts the contents that are readable in `source`, and makes documents hold theirs; returns the
+  /// lost contents that documents refer to.
   func salvageContents(
     _ known: [(digest: BlobDigest, location: ContentLocation)], from source: ContentSalvage
   ) async throws(DatabaseError) -> [LostContent] {
@@ -24,7 +25,7 @@ extension Database {
     return missing.count < Set(lost.map(\.digest)).count ? try await rebuildHolders() : lost
   }
 
-  /// Puts one content; false when its bytes cannot be read or are others.
+  /// Puts one content; false when its bytes are unreadable or do not match.
   @discardableResult
   private func salvage(
     _ digest: BlobDigest, _ location: ContentLocation, _ source: ContentSalvage
@@ -59,9 +60,9 @@ extension Database {
     }
   }
 
-  // MARK: - Searching
+  // MARK: - Search
 
-  /// Looks for contents in packs, whose entries say what they are.
+  /// Searches for contents in packs, whose entries identify them.
   private func searchPacks(
     for missing: inout Set<BlobDigest>, _ source: ContentSalvage
   ) async throws(DatabaseError) {
@@ -80,7 +81,8 @@ extension Database {
     }
   }
 
-  /// Looks for contents in files of their own, which say nothing: each is read to see what it is.
+  /// Searches for contents in files of their own, which do not identify them: each is read and
+  /// hashed.
   private func searchFiles(
     for missing: inout Set<BlobDigest>, _ source: ContentSalvage
   ) async throws(DatabaseError) {

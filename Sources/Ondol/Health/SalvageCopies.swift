@@ -1,12 +1,12 @@
-// The two copies of the catalog in a database that is being saved, the catalog itself and its
-// mirror, and which rows of which of them count. A copy of which nothing is lost says everything.
-// Where something is lost of both, each fills in what the other lacks.
+// The two copies of the catalog in a database that is being salvaged, the catalog itself and its
+// mirror, and which of their rows are used. An undamaged copy is used alone. When both are damaged,
+// each supplies what the other lacks.
 
 internal import OndolEngine
 
 /// The rows of the catalog and of its mirror that could be read.
 struct SalvageCopies {
-  /// Whether nothing of the catalog is lost, as far as anybody can tell.
+  /// Whether, as far as is known, nothing of the catalog is lost.
   var isCatalogWhole = true
   /// Whether nothing of the mirror is lost.
   var isMirrorWhole = true
@@ -23,8 +23,7 @@ struct SalvageCopies {
     }
   }
 
-  /// The rows that count, in the order of their keys, each with what the other copy has in its
-  /// place, if that is something else.
+  /// The rows to use, in the order of their keys, each with the other copy's value if that differs.
   var rows: [(row: SalvagedRow, other: [UInt8]?)] {
     let values =
       if isCatalogWhole || mirror.isEmpty { catalog } else if isMirrorWhole { mirror } else { both }
@@ -34,8 +33,8 @@ struct SalvageCopies {
     }
   }
 
-  /// The rows of both. Where they differ the mirror's counts, except of families that the catalog
-  /// knows a later state of.
+  /// The rows of both. If they differ, the mirror's is used, except for families of which the
+  /// catalog has a later state.
   private var both: [[UInt8]: [UInt8]] {
     var later: Set<UInt32> = []
     for (key, value) in catalog where key.starts(with: CatalogKey.families) {
@@ -51,7 +50,7 @@ struct SalvageCopies {
     ) { $1 }
   }
 
-  /// The number of the family that a row is about.
+  /// The number of the family that a row concerns.
   private static func family(of key: [UInt8], _ value: [UInt8]) -> UInt32? {
     if key.starts(with: CatalogKey.families) { return (try? FamilyRow(value.bytes))?.number }
     guard key.starts(with: CatalogKey.keyspaces) else { return nil }

@@ -1,66 +1,66 @@
 // What was saved of a damaged database and what was not, in a form that people read and programs
-// keep.
+// store.
 
 internal import OndolEngine
 
-/// What became of a damaged database's documents.
+/// The outcome for a damaged database's documents.
 public struct SalvageReport: Sendable, Hashable, Codable {
-  /// What became of the documents of all collections with one pattern: `items`, or `items/notes`
+  /// The outcome for the documents of all collections with one pattern: `items`, or `items/notes`
   /// for those called `notes` below each of the items.
   public struct Collection: Sendable, Hashable, Codable {
     /// The ids of the collections, separated by `/`.
     public var name: String
     /// Documents in the new database.
     public var saved = 0
-    /// Documents that were found and could not be read. How many were in what could not be read at
-    /// all, nobody knows: that is among the losses.
+    /// Documents that were found and could not be read. The number of documents in unreadable parts
+    /// is unknown: these parts are among the losses.
     public var lost = 0
-    /// The names of its indexes that were built anew.
+    /// The names of its rebuilt indexes.
     public var indexes: [String] = []
   }
 
   /// Something that could not be saved.
   public struct Loss: Sendable, Hashable, Codable {
-    /// The file that is damaged, when it is about one.
+    /// The damaged file, if it concerns one.
     public var file: String?
-    /// The place in it, in bytes.
+    /// The position in it, in bytes.
     public var offset: UInt64?
     /// What is wrong.
     public var reason: String
-    /// The path of the last document in front of what is missing, when known.
+    /// The path of the last document before the missing part, when known.
     public var after: String?
-    /// The path of the first document behind it, when known; that of the document itself when it is
-    /// about one.
+    /// The path of the first document after the missing part, when known; if it concerns one
+    /// document, that document's path.
     public var before: String?
   }
 
   /// By name.
   public var collections: [Collection] = []
-  /// Rows of the tree that were saved: its leaves, and what is said about its other nodes.
+  /// Rows of the tree that were saved: its leaves, and the rows of its other nodes.
   public var treeRows = 0
   /// Storage paths in the new database, with their metadata.
   public var storagePaths = 0
   /// Storage paths that were found and could not be read.
   public var lostStoragePaths = 0
-  /// What could not be saved, a thousand entries at most.
+  /// What could not be saved, at most a thousand entries.
   public var losses: [Loss] = []
-  /// How much could not be saved, however much that is.
+  /// The number of losses, including those without an entry.
   public var lossCount = 0
-  /// The number of the last commit that is in the new database. Its commits go on behind it.
+  /// The number of the last commit in the new database. New commits continue after it.
   public var lastVersion: UInt64 = 0
 
-  /// Whether nothing is missing as far as anybody can tell.
+  /// Whether, as far as is known, nothing is missing.
   public var isComplete: Bool { lossCount == 0 }
 }
 
-/// How far a salvage is.
+/// How far a salvage has come.
 public struct SalvageProgress: Sendable, Hashable {
   /// Documents saved so far.
   public var documents = 0
 }
 
 extension SalvageReport.Loss: CustomStringConvertible {
-  /// One line: where, and what.
+  /// One line: the location and the reason.
   public var description: String {
     let place = file.map { name in offset.map { "\(name) at byte \($0): " } ?? "\(name): " } ?? ""
     switch (after, before) {

@@ -1,10 +1,10 @@
-// The tree of a database that is being saved. Nodes are kept as they are; rows that order children
-// are left out and made anew from the nodes, because either side of them may be lost. What is said
-// about a node of which nothing is left goes.
+// The tree of a database that is being salvaged. Nodes are kept unchanged. Rows that order children
+// are left out and rebuilt from the nodes, because either may be lost. Rows of nodes of which
+// nothing else is left are removed.
 
 internal import OndolEngine
 
-/// What is kept of the tree.
+/// The part of the tree that is kept.
 struct SalvageTree {
   private(set) var losses: [SalvageReport.Loss] = []
   /// Rows of nodes that were kept.
@@ -53,11 +53,10 @@ struct SalvageTree {
 }
 
 extension Database {
-  /// Rows of the tree looked at for one commit.
+  /// Rows of the tree that are checked for one commit.
   private static let salvageStep = 4_096
 
-  /// Makes the rows that order the children of nodes, and removes what is said about nodes that are
-  /// not there.
+  /// Builds the rows that order the children of nodes, and removes rows of nodes that do not exist.
   func orderSalvagedTree() async throws(DatabaseError) {
     var repair = TreeRepair()
     while !repair.isDone {
@@ -96,12 +95,12 @@ extension Database {
   }
 }
 
-/// A walk over all nodes of a tree that was saved.
+/// A walk over all nodes of a salvaged tree.
 private struct TreeRepair: Sendable {
   private var last: [UInt8]?
   private(set) var isDone = false
-  /// Rows without a leaf on the way to the last row, the rows that order them, and whether a leaf
-  /// was found below each.
+  /// Rows without a leaf above the last row, the rows that order them, and whether a leaf was found
+  /// below each.
   private var open: [(key: [UInt8], order: [UInt8]?, isProven: Bool)] = []
 
   mutating func step(atMost count: Int, in rows: Rows) throws(DatabaseError) -> Batch {

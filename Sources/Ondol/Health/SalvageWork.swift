@@ -1,12 +1,12 @@
-// Saving documents, a few hundred at a time: each row that the engine can still read is looked at
-// and, when it is a whole document of a known collection, written into the new database as it is.
+// Salvages documents, a few hundred at a time: each row that the engine can still read is checked
+// and, when it is a whole document of a known collection, written unchanged into the new database.
 // Rows of the catalog and its mirror come before all documents, and are written last.
 
 internal import OndolEngine
 
 /// A salvage under way. One thread at a time.
 final class SalvageWork: @unchecked Sendable {
-  // Safe: its steps follow each other, on one worker.
+  // Safe: its steps are sequential, on one worker.
 
   private let reader: SalvageReader
   private let target: SalvageTarget
@@ -15,7 +15,7 @@ final class SalvageWork: @unchecked Sendable {
   private var tree = SalvageTree()
   private var isCatalogComplete = false
   private var collections: [Keyspace: SalvageReport.Collection] = [:]
-  /// Where contents were.
+  /// The locations of contents.
   private(set) var locations: [(digest: BlobDigest, location: ContentLocation)] = []
   /// Rows of keyspaces that the catalog does not know.
   private var strangers: [Keyspace: Int] = [:]
@@ -38,14 +38,14 @@ final class SalvageWork: @unchecked Sendable {
       shardCount: reader.shardCount ?? options.shardCount)
   }
 
-  /// The commit that a row says it is of.
+  /// The commit in a row.
   static func version(of key: [UInt8], _ value: [UInt8]) -> SequenceNumber? {
     guard !key.starts(with: Keyspace.catalog.prefix), !key.starts(with: Keyspace.mirror.prefix)
     else { return nil }
     return (try? DocumentView(value.bytes))?.version
   }
 
-  /// Saves some more; false when there is nothing left.
+  /// Salvages some more rows; false when there is nothing left.
   func step() throws(EngineError) -> Bool {
     for _ in 0..<Self.stepCount {
       guard let row = reader.next() else { return false }
@@ -68,7 +68,7 @@ final class SalvageWork: @unchecked Sendable {
       if tree.keeps(row, of: keyspace) { try target.add(row, upTo: sequence) }
       return
     }
-    // Contents are put anew, and who holds them is worked out anew.
+    // Contents are put again, and their holders are rebuilt.
     if keyspace.rawValue < Keyspace.familyCapacity { return take(row, of: keyspace) }
     completeCatalog()
     catalog.noteUse(of: keyspace)
@@ -88,7 +88,7 @@ final class SalvageWork: @unchecked Sendable {
     try target.add(row, upTo: sequence)
   }
 
-  /// Takes a row that is about contents.
+  /// Takes a row about contents.
   private func take(_ row: SalvagedRow, of keyspace: Keyspace) {
     guard keyspace == ContentKey.locations else { return }
     guard let digest = try? ContentKey.digest(in: row.key.bytes),
@@ -112,7 +112,7 @@ final class SalvageWork: @unchecked Sendable {
     return pattern
   }
 
-  /// How many ids there are in a document's key.
+  /// The number of ids in a document's key.
   private static func idCount(_ key: [UInt8], _ keyspace: Keyspace) -> Int? {
     (1...100).first { count in
       guard let ids = try? DocumentKey.ids(in: key.bytes, ancestorCount: count - 1),
@@ -153,7 +153,7 @@ final class SalvageWork: @unchecked Sendable {
     time = max(time, view.updateTime.microsecondsSince1970)
   }
 
-  /// Throws unless the fields are whole. Names that the catalog has lost get others.
+  /// Throws unless the fields are intact. Names that the catalog has lost get replacements.
   private func checkNames(
     _ view: DocumentView, _ keyspace: Keyspace
   ) throws(MalformedBytes) {
@@ -172,7 +172,7 @@ final class SalvageWork: @unchecked Sendable {
 
   // MARK: - The end
 
-  /// Makes a database of what was saved.
+  /// Makes a database from what was saved.
   func finish() throws(EngineError) -> SalvageReport {
     completeCatalog()
     let rows = catalog.rows()
@@ -202,7 +202,7 @@ final class SalvageWork: @unchecked Sendable {
     return report
   }
 
-  /// Whether nothing but rows of one index can be missing, which is built anew.
+  /// Whether only rows of an index can be missing, which is rebuilt.
   private func isOfIndex(_ loss: SalvageLoss) -> Bool {
     guard let after = loss.after.flatMap(keyspace), let before = loss.before.flatMap(keyspace)
     else { return false }
@@ -217,7 +217,7 @@ final class SalvageWork: @unchecked Sendable {
   private func describe(_ loss: SalvageLoss) -> SalvageReport.Loss {
     let (after, before) = (loss.after.flatMap(path), loss.before.flatMap(path))
     var reason = loss.reason
-    // Where no document is known the collection is told that all of it is in.
+    // If no document is known, the loss names the collection.
     if after == nil, before == nil, let family = loss.after.flatMap(keyspace)?.keyedGroup,
       loss.before.flatMap(keyspace)?.family == family, let root = catalog.root(ofFamily: family)
     {
@@ -227,7 +227,7 @@ final class SalvageWork: @unchecked Sendable {
       file: loss.file, offset: loss.offset, reason: reason, after: after, before: before)
   }
 
-  /// The path of the document with this key, when it is one's.
+  /// The path of the document with this key, if it is a document's.
   private func path(of key: [UInt8]) -> String? {
     guard let keyspace = keyspace(of: key), let pattern = catalog.patterns[keyspace],
       let ids = try? DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)

@@ -1,35 +1,35 @@
-// How a check of rows is run: step after step where waiting for a file holds nobody up, with what
-// was found handed on in between, so that it can be cancelled and holds little in memory.
+// Runs checks of rows: step after step, where waiting for a file blocks no other work. Findings are
+// passed on in between, so that a check can be cancelled and uses little memory.
 
 internal import OndolEngine
 
 /// A check, between two of its steps.
 protocol SteppedCheck: Sendable {
   var isDone: Bool { get }
-  /// What was found and is yet to be handed on.
+  /// Findings that have not been passed on yet.
   var findings: [Finding] { get set }
-  /// Does some more. Blocks the thread while files are read.
+  /// Runs a step. Blocks the thread while it reads files.
   mutating func step()
 }
 
 extension SteppedCheck {
-  /// What was found since it was asked last.
+  /// The findings since the last call.
   mutating func takeFindings() -> [Finding] {
     defer { findings = [] }
     return findings
   }
 }
 
-/// A check that looks at each row of a range by itself.
+/// A check that looks at each row of a range separately.
 protocol RowCheck: SteppedCheck {
   var rows: Rows { get }
   var range: KeyRange { get }
-  /// What findings are about where a row cannot be read.
+  /// The kind of findings about unreadable rows.
   var kind: Finding.Kind { get }
-  /// The last key of the step before.
+  /// The last key of the previous step.
   var last: [UInt8]? { get set }
   var isDone: Bool { get set }
-  /// Looks at the row that the walk is at.
+  /// Checks the current row of the walk.
   mutating func check(_ row: borrowing RangeWalk) throws(DatabaseError)
 }
 
@@ -66,9 +66,9 @@ extension RowCheck {
 }
 
 extension Snapshot {
-  /// Runs all steps of `check`, and adds what it finds to `findings`.
+  /// Runs all steps of `check`, and adds its findings to `findings`.
   ///
-  /// - Parameter note: gets the check after each step.
+  /// - Parameter note: receives the check after each step.
   func run<Check: SteppedCheck>(
     _ check: inout Check, _ findings: inout FindingList, note: (inout Check) -> Void = { _ in }
   ) async throws(DatabaseError) {

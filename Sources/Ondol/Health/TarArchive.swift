@@ -1,7 +1,7 @@
-// The form of a backup that goes through a pipe: a POSIX tar archive, because everybody has what
-// unpacks it. An entry is a header of 512 bytes and the contents, both filled up with zeros to
-// multiples of 512; two blocks of zeros end the archive. No file of a database comes near the eight
-// gigabytes that a header can tell of.
+// The form of a streamed backup: a POSIX tar archive, because every system can unpack it. An entry
+// is a header of 512 bytes and the contents, both padded with zeros to multiples of 512; two blocks
+// of zeros end the archive. No file of a database comes near the eight gigabytes that a header can
+// express.
 
 /// Makes the bytes of an archive with one directory.
 struct TarArchive {
@@ -22,7 +22,7 @@ struct TarArchive {
     header(Self.directoryName, mode: 0o700, sizeBytes: 0, type: "5")
   }
 
-  /// What stands in front of a file's contents, behind those of the file before.
+  /// The bytes before a file's contents, and after those of the previous file.
   mutating func file(_ name: String, sizeBytes: UInt64) -> [UInt8] {
     padding() + header(Self.directoryName + name, mode: 0o600, sizeBytes: sizeBytes, type: "0")
   }
@@ -38,7 +38,7 @@ struct TarArchive {
     padding() + [UInt8](repeating: 0, count: 2 * Self.block)
   }
 
-  /// Fills the last entry up.
+  /// Pads the last entry.
   private mutating func padding() -> [UInt8] {
     defer { contentsBytes = 0 }
     let rest = contentsBytes % Self.block
@@ -72,7 +72,7 @@ struct TarArchive {
 }
 
 extension [UInt8] {
-  /// Appends the text, filled up with zeros.
+  /// Appends the text, padded with zeros.
   fileprivate mutating func append(_ text: String, length: Int) {
     self += text.utf8.prefix(length)
     self += repeatElement(0, count: length - Swift.min(length, text.utf8.count))

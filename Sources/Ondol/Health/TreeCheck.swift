@@ -1,6 +1,6 @@
-// Whether the rows of the tree can be read and say one thing: no leaf has anything below it, no row
-// says something about a node that is not there, and the rows that order children are those that
-// the children give. In steps, each from where the last one ended, as CollectionCheck.
+// Checks whether the rows of the tree are readable and consistent: no leaf has anything below it,
+// no row describes a node that does not exist, and the rows that order children match the children.
+// It runs in steps, each from where the last one ended, like CollectionCheck.
 
 internal import OndolEngine
 
@@ -9,12 +9,11 @@ struct TreeCheck: SteppedCheck {
   private let rows: Rows
   private var indexes: [TreeIndexDefinition] = []
   var findings: [Finding] = []
-  /// The last key of the step before; nil at the beginning.
+  /// The last key of the previous step; nil at the beginning.
   private var last: [UInt8]?
   private(set) var isDone = false
   private var hasBegun = false
-  /// The last leaf, and the last row that says something about a node whose children are yet to
-  /// come.
+  /// The last leaf, and the last row of a node whose children are still to come.
   private var leaf: [UInt8]?
   private var unproven: [UInt8]?
 
@@ -25,7 +24,7 @@ struct TreeCheck: SteppedCheck {
     self.rows = rows
   }
 
-  /// Checks some more rows. Blocks the thread while blocks are read from disk.
+  /// Checks some more rows. Blocks the thread while it reads blocks from disk.
   mutating func step() {
     do throws(DatabaseError) {
       if !hasBegun { try begin() }
@@ -97,7 +96,7 @@ struct TreeCheck: SteppedCheck {
     if (try? rows.row(order)) == nil { note("it has a priority and no row that orders it", key) }
   }
 
-  /// A row that orders a child must be the one that the child gives.
+  /// A row that orders a child must match the child.
   private mutating func checkOrder(_ key: [UInt8], _ value: [UInt8]) throws(DatabaseError) {
     var node = TreeKey.root.count
     while node < key.count, key[node] >= TreeKey.Tag.integer,
@@ -119,8 +118,8 @@ struct TreeCheck: SteppedCheck {
     note("a row orders a child that is not there, or not so", parent)
   }
 
-  /// Every child has its row in an index when there are as many rows as children: each of the rows
-  /// is looked at by itself.
+  /// Every child has its row in an index when there are as many rows as children, because each row
+  /// is checked separately.
   private mutating func count(_ index: TreeIndexDefinition) throws(DatabaseError) {
     var cursor = TreeCursor(rows, node: index.node)
     var children = 0

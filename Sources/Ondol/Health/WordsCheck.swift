@@ -1,14 +1,14 @@
-// Whether an index of words holds exactly the words of its documents. In steps, as the check of the
-// other indexes. What a document gives is compared where it lies as a row; postings lie with those
-// of other documents, so of those of a run a sum is made twice, from the documents and from the
-// chunks.
+// Checks whether a word index contains exactly the words of its documents. It runs in steps, like
+// the check of the other indexes. A document's terms in a fresh row are compared directly. Postings
+// in a run are mixed with those of other documents, so a sum is computed twice, from the documents
+// and from the chunks.
 
 internal import OndolEngine
 
 /// A check of one index of words, between two steps.
 struct WordsCheck: SteppedCheck {
   private enum Phase {
-    /// Which ordinals are documents.
+    /// Determines which ordinals are documents.
     case ordinals
     case documents
     case places
@@ -18,13 +18,13 @@ struct WordsCheck: SteppedCheck {
     case done
   }
 
-  /// What is known of a run.
+  /// What is known about a run.
   private struct Run {
     var run: SearchRun
     var isAlive: [Bool]
-    /// Of what the documents have.
+    /// The sum from the documents.
     var expected: UInt64 = 0
-    /// Of what the chunks have.
+    /// The sum from the chunks.
     var sum: UInt64 = 0
   }
 
@@ -37,11 +37,11 @@ struct WordsCheck: SteppedCheck {
   private var state = SearchState()
   private var runs: [Run] = []
   private var phase = Phase.ordinals
-  /// The last key of the step before.
+  /// The last key of the previous step.
   private var last: [UInt8]?
-  /// The key of the entry before, in the chunks of a run.
+  /// The key of the previous entry, in the chunks of a run.
   private var lastEntry: [UInt8] = []
-  /// Documents with words that were found, and those of them that are not gathered.
+  /// Documents with words that were found, and the number of them that are not in a run.
   private var found = (places: 0, fresh: 0)
   /// Rows of the phase.
   private var count = 0
@@ -49,7 +49,7 @@ struct WordsCheck: SteppedCheck {
 
   private static let stepCount = 256
 
-  /// Nil when the index's tokenizer is not known, and nobody can say what its words are.
+  /// Returns nil when the index's tokenizer is unknown, so that its words cannot be determined.
   ///
   /// - Parameter index: one that is ready.
   init?(
@@ -142,7 +142,7 @@ struct WordsCheck: SteppedCheck {
       guard try walk.next() else { return begin(.places) }
       let (key, value) = (walk.cursor.key.array, try walk.value.array)
       last = key
-      // What cannot be decoded is found as a document.
+      // Documents that cannot be decoded are reported as documents.
       guard let fields = try? DocumentView(value.bytes).fields(symbols) else { continue }
       try check(Array(key.dropFirst(Keyspace.prefixLength)), fields, key)
     }
@@ -190,7 +190,7 @@ struct WordsCheck: SteppedCheck {
     }
   }
 
-  /// A number that stands for a posting.
+  /// A number that represents a posting.
   private static func digest(
     _ key: some Sequence<UInt8>, _ document: UInt32, _ count: Int, _ length: Int,
     _ positions: ArraySlice<UInt8>
