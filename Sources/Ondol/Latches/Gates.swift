@@ -1,41 +1,41 @@
-// How a transaction that others keep overtaking comes to its end. Transactions are optimistic: they
-// read, and hope that nobody writes what they have read before they commit. One that has lost some
-// races closes the gates of the root collections it works on. Writers that come to a closed gate
-// step aside, other transactions that have lost queue behind it, and it commits in peace.
+// How a transaction that keeps losing commits finally commits. Transactions are optimistic: they
+// read, and assume that no other commit changes what they have read before they commit. One that
+// has lost several times closes the gates of the root collections it uses. Writers wait at a closed
+// gate, other transactions that have lost queue behind it, and it commits undisturbed.
 //
-// How long writers step aside is measured by the transaction: twice its longest attempt so far, so
-// that one that asks a server in its body wins, too. Nobody waits at a gate for ever, because the
-// body is the app's code, and may itself wait for a write that stands there: five seconds are the
-// most, for a writer and for a transaction that queues, and one whose gates were closed for half a
-// minute in all gives up. Around the write path, before its latches.
+// The transaction determines how long writers wait: twice its longest attempt so far, so that one
+// that queries a server in its body also succeeds. A gate never holds a writer for ever, because
+// the body is the app's code, and may itself wait for that write. Writers and queued transactions
+// wait at most five seconds, and a transaction whose gates were closed for half a minute in total
+// fails. Gates surround the write path, before its latches.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// The gates that are closed.
+/// The closed gates.
 final class Gates: Sendable {
-  /// Microseconds that anybody waits at a gate at most.
+  /// The most microseconds that a caller waits at a gate.
   static let longestWait: Int64 = 5_000_000
-  /// Microseconds for which writers wait at least.
+  /// The least microseconds that writers wait.
   static let shortestWait: Int64 = 100_000
-  /// Microseconds for which one transaction may keep gates closed in all.
+  /// The most microseconds for which one transaction may keep gates closed in total.
   static let longestClosure: Int64 = 30_000_000
 
   private struct State: Sendable {
-    /// For how long writers wait, in microseconds.
+    /// How long writers wait, in microseconds.
     var waits: [ExactText: Int64] = [:]
     var isClosed = false
   }
 
   private let state = Guarded(State())
-  /// Gates that are closed.
+  /// The number of closed gates.
   private let count = Atomic(0)
 
   /// Whether any gate is closed; one load.
   var isAny: Bool { count.load(ordering: .relaxed) > 0 }
 
-  /// For how many microseconds a writer to these root collections has to wait in all; nil when none
-  /// of their gates is closed.
+  /// How many microseconds a writer to these root collections must wait in total; nil when none of
+  /// their gates is closed.
   func wait(of roots: [ExactText]) -> Int64? {
     state.withLock { state in roots.compactMap { state.waits[$0] }.max() }
   }
@@ -54,7 +54,7 @@ final class Gates: Sendable {
     }
   }
 
-  /// Opens all gates for good.
+  /// Opens all gates permanently.
   func openAll() {
     state.withLock { state in
       state.isClosed = true
@@ -73,20 +73,20 @@ struct ClosedGates {
 }
 
 extension Database {
-  /// What the gate is called that stops writers to all root collections. None has such a name.
+  /// The name of the gate that stops writers to all root collections. No collection can have it.
   static let everyGate = ExactText("/")
   private static let firstPause: Int64 = 100
   private static let longestPause: Int64 = 10_000
 
-  /// Waits while the gate of a root collection written to is closed, but not for long.
+  /// Waits, for a limited time, while the gate of a written root collection is closed.
   func passGates(of roots: @autoclosure () -> Set<ExactText>) async {
     guard gates.isAny else { return }
     let roots = roots() + [Self.everyGate]
     await restInSteps { waited in gates.wait(of: roots).map { waited < $0 } ?? false }
   }
 
-  /// Rests in ever longer steps, as long as there is a reason to: `goesOn` is told for how many
-  /// microseconds that was so far. Ends early when the task is cancelled.
+  /// Waits in steps of increasing length, as long as `goesOn` returns true; it receives the
+  /// microseconds so far. Ends early when the task is cancelled.
   private func restInSteps(while goesOn: (Int64) -> Bool) async {
     var waited: Int64 = 0
     var pause = Self.firstPause
@@ -97,16 +97,16 @@ extension Database {
     }
   }
 
-  /// Closes the gates of `roots`, each once nobody else keeps it closed or the time for waiting is
-  /// over; those that others still keep closed are left out. Always in the same order, so that no
-  /// two wait for each other.
+  /// Closes the gates of `roots`, each once no other transaction keeps it closed or the time for
+  /// waiting is over; gates that are still closed by others then are left out. Always in the same
+  /// order, so that no two transactions wait for each other.
   ///
-  /// - Parameter wait: microseconds that writers are to step aside.
+  /// - Parameter wait: how many microseconds writers wait.
   func closeGates(
     _ roots: Set<ExactText>, wait: Int64
   ) async throws(DatabaseError) -> ClosedGates {
     var closed = ClosedGates()
-    // In the body of something else others may wait for what this task holds, so it does not wait.
+    // In another body, others may wait for what this task holds, so it must not wait.
     let mayWait = RunningBody.innermost == nil
     do throws(DatabaseError) {
       for root in roots.sorted(by: { ValueOrder.compare($0.text, $1.text) < 0 }) {
@@ -122,8 +122,7 @@ extension Database {
     return closed
   }
 
-  /// Takes a gate's latch, waiting for it no longer than for anything at a gate; answers whether it
-  /// was to be had.
+  /// Acquires a gate's latch, with the limits for waiting at a gate; returns whether it succeeded.
   private func acquire(_ key: LatchKey, mayWait: Bool) async throws(DatabaseError) -> Bool {
     if latches.acquireAtOnce([key]) != nil { return true }
     guard mayWait else { return false }
@@ -155,7 +154,7 @@ extension Database {
     return isAcquired
   }
 
-  /// Opens gates that were closed.
+  /// Opens closed gates.
   func openGates(_ closed: ClosedGates) {
     for (root, latch) in closed.keys {
       gates.open(root)

@@ -1,16 +1,16 @@
-// Queues for writers of the same thing. Writers of one document would otherwise race: all derive
-// from the same state, one wins and the others derive again, until the last of a thousand has
-// derived a thousand times. So they queue, and each finds what the one before left. Part of the
-// write path, around its loop.
+// Queues for writers of the same thing. Without a queue, writers of one document would race: all
+// derive from the same state, one wins and the others derive again, until the last of a thousand
+// has derived a thousand times. So they queue, and each finds the result of the previous one. Part
+// of the write path, around its loop.
 //
-// Latches are taken documents first, in the order of their paths, then families by name; so no two
-// writers wait for each other. Gates and derivations are held while code of the app runs, which may
-// wait for anything: see Gates and RunningBody. Every wait ends when its task is cancelled, and
-// when the database is closed.
+// Latches are acquired for documents first, in the order of their paths, then for families by name,
+// so no two writers wait for each other. Gates and derivations are held while code of the app runs,
+// which may wait for anything: see Gates and RunningBody. Cancelling the task, or closing the
+// database, ends every wait.
 
 internal import OndolEngine
 
-/// What only one writer at a time works on.
+/// What only one writer at a time may change.
 enum LatchKey: Sendable, Hashable {
   case document(DocumentPath)
   /// A node of the tree.
@@ -19,21 +19,21 @@ enum LatchKey: Sendable, Hashable {
   case family(ExactText)
   /// The building of an index.
   case index(Keyspace)
-  /// The rewriting of documents that have an earlier schema.
+  /// The rewriting of documents of an earlier schema.
   case schema(CollectionPattern)
   /// The migrations of the database.
   case migrations
-  /// A transaction over a root collection that has lost its races: all who write there step aside.
+  /// A transaction over a root collection that has lost commits: all writers there wait.
   case gate(ExactText)
-  /// The making of one content from another, under a name.
+  /// The derivation of one content from another, under a name.
   case derivation(BlobDigest, ExactText)
   /// The writing of a content's bytes.
   case staging(BlobDigest)
-  /// A pass that gives contents up, or work during which there must be none.
+  /// A pass that reclaims contents, or work during which there must be none.
   case reclaiming
   /// A change of the database's keys.
   case keys
-  /// The giving of a key of its own to a root collection.
+  /// Giving a root collection a key of its own.
   case ownKeys
 }
 
@@ -50,14 +50,14 @@ final class Latches: Sendable {
   }
 
   fileprivate struct Latch: Sendable {
-    /// In whose name it is held, where that is known.
+    /// The body for which it is held, when known.
     var holder: RunningBody?
-    /// The longest first.
+    /// The longest waiting first.
     var waiters: [Waiter] = []
   }
 
   fileprivate struct State: Sendable {
-    /// A key is present while someone holds it.
+    /// A key is present while it is held.
     var held: [LatchKey: Latch] = [:]
     var nextNumber = 0
     var isClosed = false
@@ -65,9 +65,9 @@ final class Latches: Sendable {
 
   private let state = Guarded(State())
 
-  /// Returns once nobody else holds `key`. Every call that returns needs a `release`.
+  /// Returns once no other caller holds `key`. Every call that returns needs a `release`.
   ///
-  /// - Parameter holder: the body in whose name it is held, when it is for one.
+  /// - Parameter holder: the body for which it is held, if any.
   /// - Throws: `.cancelled` when the task is cancelled while it waits, `.failedPrecondition` when
   ///   the database is closed meanwhile; then the latch is not held.
   func acquire(_ key: LatchKey, for holder: RunningBody? = nil) async throws(DatabaseError) {
@@ -100,7 +100,7 @@ final class Latches: Sendable {
     }
   }
 
-  /// Takes a waiter out of the queue, if it is there.
+  /// Removes a waiter from the queue, if it is there.
   private func leave(
     _ key: LatchKey, _ number: Int
   ) -> CheckedContinuation<Outcome, Never>? {
@@ -112,8 +112,8 @@ final class Latches: Sendable {
     }
   }
 
-  /// Takes all of `keys` when nobody holds any of them, and gives them back, each once; otherwise
-  /// nil, and none is taken. Nobody waits, so the order of the keys does not matter.
+  /// Acquires all of `keys` when none of them is held, and returns them, each once; otherwise
+  /// returns nil, and acquires none. There is no waiting, so the order of the keys does not matter.
   func acquireAtOnce(_ keys: some Collection<LatchKey>) -> [LatchKey]? {
     state.withLock { state in
       if !state.held.isEmpty, keys.contains(where: { state.held[$0] != nil }) { return nil }
@@ -124,7 +124,7 @@ final class Latches: Sendable {
     }
   }
 
-  /// Hands each of `keys` to the one who waits longest for it.
+  /// Hands each of `keys` to its longest waiting caller.
   func release(_ keys: [LatchKey]) {
     let next = state.withLock { state -> [CheckedContinuation<Outcome, Never>] in
       keys.compactMap { state.release($0) }
@@ -132,18 +132,18 @@ final class Latches: Sendable {
     for continuation in next { continuation.resume(returning: .isAcquired) }
   }
 
-  /// Hands `key` to the one who waits longest.
+  /// Hands `key` to its longest waiting caller.
   func release(_ key: LatchKey) {
     let next = state.withLock { $0.release(key) }
     next?.resume(returning: .isAcquired)
   }
 
-  /// In whose name `key` is held, where that is known.
+  /// The body for which `key` is held, when known.
   func holder(of key: LatchKey) -> RunningBody? {
     state.withLock { $0.held[key]?.holder }
   }
 
-  /// Ends all waiting for good.
+  /// Ends all waiting permanently.
   func close() {
     let waiters = state.withLock { state in
       state.isClosed = true
@@ -159,14 +159,14 @@ final class Latches: Sendable {
 }
 
 extension Latches.State {
-  /// Takes the latch, if it is free.
+  /// Acquires the latch, if it is free.
   fileprivate mutating func take(_ key: LatchKey, for holder: RunningBody?) -> Bool {
     guard held[key] == nil else { return false }
     held[key] = Latches.Latch(holder: holder)
     return true
   }
 
-  /// Takes the latch from its holder; answers whom it is handed to.
+  /// Takes the latch from its holder; returns the waiter that gets it.
   fileprivate mutating func release(
     _ key: LatchKey
   ) -> CheckedContinuation<Latches.Outcome, Never>? {

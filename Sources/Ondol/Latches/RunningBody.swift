@@ -1,30 +1,30 @@
 // The app's code that a call of the database runs while it holds something: the body of a
-// transaction, and what makes one content of another. Such code may call the database again, and
-// two things must not come of it. A write that was meant for the transaction must not go past it:
-// it would be in a commit of its own, make the transaction run again, and be there once for each
-// attempt. And nobody must wait for what he holds himself, or for somebody who waits for him.
+// transaction, and code that derives one content from another. Such code may call the database
+// again, and two things must not happen. A write that was meant for the transaction must not bypass
+// it: it would be in a commit of its own, make the transaction run again, and happen once for each
+// attempt. And no caller may wait for what it holds itself, or for a caller that waits for it.
 //
-// Both are found by the bodies that a task is in, innermost first, which tasks it starts inherit. A
-// body that has ended counts no more, so a task that outlives it is free. Around the write path.
+// Both are detected by the bodies that a task is in, innermost first, which child tasks inherit. A
+// body that has ended no longer counts, so a task that outlives it is free. Around the write path.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// A body that runs, or has run.
+/// A body that is running, or has run.
 final class RunningBody: Sendable {
-  /// What it is the body of.
+  /// The call whose body it is.
   enum Work: Sendable {
     case transaction(of: ObjectIdentifier)
     case derivation
   }
 
-  /// What somebody in the body waits for.
+  /// What code in the body waits for.
   private struct Wait: Sendable {
     let latches: Latches
     let key: LatchKey
   }
 
-  /// The one that the current task is in.
+  /// The body that the current task is in.
   @TaskLocal static var innermost: RunningBody?
 
   let work: Work
@@ -38,12 +38,12 @@ final class RunningBody: Sendable {
     outer = Self.innermost
   }
 
-  /// Notes that it has ended.
+  /// Records that it has ended.
   func end() {
     isOver.store(true, ordering: .releasing)
   }
 
-  /// The bodies the current task is in, innermost first.
+  /// The bodies that the current task is in, innermost first.
   static var all: [RunningBody] {
     var bodies: [RunningBody] = []
     var next = innermost
@@ -56,14 +56,16 @@ final class RunningBody: Sendable {
 
   // MARK: - Waiting
 
-  /// Runs `body`, which waits for a latch, in the name of these bodies. Answers nil, and runs
-  /// nothing, when the wait could not end: who holds the latch waits for one of these, directly or
-  /// through others. Of several who would close a circle at the same time, at least one is told.
+  /// Runs `body`, which waits for a latch, on behalf of these bodies. Returns nil, and runs
+  /// nothing, when the wait could not end: the latch's holder waits for one of these, directly or
+  /// through others. When several would close a cycle at the same time, at least one of them gets
+  /// nil.
   static func wait<R>(
     for key: LatchKey, of latches: Latches, in bodies: [RunningBody],
     _ body: () async throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R? {
-    // Noted first and looked at then, so that of two who close a circle one sees the other.
+    // Recorded first and checked then, so that of two callers that close a cycle at least one sees
+    // the other.
     for one in bodies { one.waits.withLock { $0.append(Wait(latches: latches, key: key)) } }
     defer {
       for one in bodies {
@@ -94,8 +96,8 @@ final class RunningBody: Sendable {
 
 // MARK: - Transactions
 
-/// How many bodies of a database's transactions run: most often none, which spares everybody else
-/// the look at the task's bodies.
+/// The number of running transaction bodies of a database. It is usually zero, and then other calls
+/// need not look at the task's bodies.
 final class RunningTransactions: Sendable {
   private let count = Atomic(0)
 
@@ -107,7 +109,7 @@ final class RunningTransactions: Sendable {
 }
 
 extension Database {
-  /// Runs the body of a transaction, so that calls past the transaction are found.
+  /// Runs the body of a transaction, so that calls that bypass the transaction are detected.
   func runBody<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     let running = RunningBody(.transaction(of: ObjectIdentifier(self)))
     runningTransactions.enter()
@@ -137,9 +139,9 @@ extension Database {
       suggestion: "hand the Transaction on and use it, or run one behind the other")
   }
 
-  /// Refuses a call that no transaction can have as a part, in the body of one.
+  /// Refuses, in the body of a transaction, a call that cannot be part of one.
   ///
-  /// - Parameter call: what the app called.
+  /// - Parameter call: the name of the call.
   func refuseInTransaction(
     _ call: String, _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
@@ -149,7 +151,7 @@ extension Database {
       suggesting: "call it before the transaction or behind it", path)
   }
 
-  /// Refuses a write that goes past the transaction whose body it is made in.
+  /// Refuses a write that bypasses the transaction in whose body it is made.
   func refuseWriteInTransaction(
     _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
@@ -160,7 +162,7 @@ extension Database {
         + " Task.detached when it is not to be part of it", path)
   }
 
-  /// Refuses a read that goes past the transaction whose body it is made in.
+  /// Refuses a read that bypasses the transaction in whose body it is made.
   func refuseReadInTransaction(
     _ path: @autoclosure () -> String? = nil
   ) throws(DatabaseError) {
