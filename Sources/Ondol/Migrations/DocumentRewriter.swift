@@ -1,22 +1,22 @@
-// Changing the documents of one pattern that lack steps of migrations, in commits of some. Each
-// commit reads its documents again and looks at the commit that wrote them, so whoever writes one
-// meanwhile has the last word. A commit that cannot be made for the sake of one document is made
-// for each of them alone.
+// Changes the documents of one pattern that lack steps of migrations, several in a commit. Each
+// commit reads its documents again and checks the commit that wrote them, so a concurrent writer of
+// a document has the last word. If one document makes a commit fail, each document gets a commit of
+// its own.
 
 internal import OndolEngine
 
 /// A walk over the documents of a lineage.
 struct DocumentRewriter {
-  /// The most bytes of a reason that are kept.
+  /// The most bytes of a reason that are stored.
   private static let reasonLength = 300
 
   private let lineage: MigrationLineage
   private var through: [UInt8]?
   private var isAtEnd = false
-  /// Those looked at.
+  /// The number of documents checked.
   private(set) var documents = 0
   private(set) var rewritten = 0
-  /// For each step how many documents could not be changed, and the first of them.
+  /// For each step, the number of documents that could not be changed, and the first of them.
   private(set) var failures: [(count: Int, first: [MigrationFailure])]
 
   var failureCount: Int { failures.reduce(0) { $0 + $1.count } }
@@ -33,7 +33,7 @@ struct DocumentRewriter {
     var reason: String
   }
 
-  /// Documents of the pattern, about.
+  /// The approximate number of the pattern's documents.
   func count(on stage: some MigrationStage) async throws(DatabaseError) -> Int {
     try await stage.read { [lineage] (rows) throws(DatabaseError) in
       guard let entry = try rows.entry(of: lineage.pattern) else { return 0 }
@@ -60,7 +60,7 @@ struct DocumentRewriter {
 
   // MARK: - Changing
 
-  /// Changes the documents, all in one commit, or each for itself when one of them cannot be
+  /// Changes the documents, all in one commit, or each separately when one of them cannot be
   /// stored.
   private mutating func rewrite(
     _ paths: [DocumentPath], on stage: inout some MigrationStage
@@ -84,7 +84,7 @@ struct DocumentRewriter {
     for path in paths { try await rewrite([path], on: &stage) }
   }
 
-  /// Changes those of the documents that lack steps, and answers which could not be.
+  /// Changes the documents that lack steps, and returns those that could not be changed.
   private static func change(
     _ paths: [DocumentPath], _ lineage: MigrationLineage, _ database: Database,
     _ transaction: Transaction
@@ -125,7 +125,7 @@ struct DocumentRewriter {
 }
 
 extension DatabaseError {
-  /// Whether it is the fault of one document that cannot be stored as it should be.
+  /// Whether the cause is one document that cannot be stored in its new form.
   fileprivate var isOfStoring: Bool {
     switch code {
     case .alreadyExists, .failedPrecondition, .invalidArgument, .resourceExhausted: path != nil
@@ -135,7 +135,7 @@ extension DatabaseError {
 }
 
 extension String {
-  /// As many whole characters from the front as have at most so many bytes.
+  /// The longest prefix of whole characters with at most that many bytes.
   fileprivate func prefix(utf8Count limit: Int) -> String {
     guard utf8.count > limit else { return self }
     var count = 0

@@ -1,9 +1,9 @@
-// Migrations that are only tried: on a snapshot, with the rows of each commit laid above it that
-// would have been made. The same code derives them, so the same documents fail.
+// A dry run of migrations: on a snapshot, with the rows of each would-be commit on top. The same
+// code derives them, so the same documents fail.
 
 internal import OndolEngine
 
-/// A snapshot with what would have been committed on top of it.
+/// A snapshot with the would-be commits on top.
 struct DryMigrationStage: MigrationStage {
   let database: Database
   private var layers: SnapshotLayers
@@ -54,7 +54,7 @@ struct DryMigrationStage: MigrationStage {
       try transaction.add(record.write)
       let prepared = try transaction.finish()(rows).prepared
       add(prepared.batch, prepared.consequences.edits)
-      // Contents that it brought are forgotten.
+      // The contents that it brought are forgotten.
       transaction.abandon(after: DatabaseError(.aborted, "it was a dry run"))
     } catch {
       transaction.abandon(after: error)
@@ -68,7 +68,7 @@ struct DryMigrationStage: MigrationStage {
     var batch = Batch()
     change.edit.write(to: &batch)
     add(batch, [change.edit])
-    // Nobody is to see it under its old name, either.
+    // It must also not be visible under its old name.
     guard var gone = change.forgotten else { return }
     gone.collections = [:]
     catalog = Catalog(copying: catalog, adding: [gone])
@@ -100,7 +100,7 @@ struct DryMigrationStage: MigrationStage {
     try await change(pattern) { (edit) throws(DatabaseError) in edit.drop(index, from: pattern) }
   }
 
-  /// Nobody sees them, so nothing is different.
+  /// Expired documents are invisible, so this makes no difference.
   mutating func removeEnded() async throws(DatabaseError) {}
 
   mutating func setTimeToLive(
@@ -133,7 +133,7 @@ struct DryMigrationStage: MigrationStage {
     return result
   }
 
-  /// Lays a batch above all others, as the next commit.
+  /// Adds a batch on top of all others, as the next commit.
   private mutating func add(_ batch: consuming Batch, _ edits: [CatalogEdit]) {
     sequence = sequence.next
     layers.add(batch, stampedWith: sequence, time: moment)

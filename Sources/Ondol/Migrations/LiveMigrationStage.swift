@@ -1,4 +1,4 @@
-// Migrations that are carried out: with ordinary commits, each step of which can be interrupted.
+// Carries out migrations with ordinary commits; each step can be interrupted.
 
 internal import OndolEngine
 

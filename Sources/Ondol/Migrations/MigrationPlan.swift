@@ -1,11 +1,11 @@
-// What there is to do of the migrations that are registered, given what is recorded, and which
-// steps a document has before it, given the commit that wrote it. Pure.
+// Determines which registered migrations must still be applied, given the records, and which steps
+// a document lacks, given the commit that wrote it. Pure.
 
 internal import OndolEngine
 
 extension Migrator {
-  /// The record of each migration that the app has, those not begun without a number: in the order
-  /// in which they are to be done.
+  /// The record of each of the app's migrations, without a number if it has not begun, in the order
+  /// in which they must be applied.
   func plan(_ records: [MigrationRecord]) throws(DatabaseError) -> [MigrationRecord] {
     for migration in migrations {
       if let problem = migration.problem { throw problem }
@@ -41,7 +41,7 @@ extension Migrator {
       last = record.number
       plan.append(record)
     }
-    // Who has taken the oldest away knows that no database lacks them.
+    // If the app has removed the oldest ones, no database lacks them.
     if let stranger = known.values.filter({ $0.number > last }).min(by: { $0.number < $1.number }),
       !records.isEmpty
     {
@@ -61,17 +61,17 @@ extension Migrator {
   }
 }
 
-/// The steps that change the documents of a pattern, in their order, under whatever names it had.
+/// The steps that change the documents of a pattern, in their order, under all its names over time.
 struct MigrationLineage: Sendable {
   struct Step: Sendable {
-    /// The record's place among all, and the step's in it.
+    /// The record's place among all records, and the step's place in it.
     var place: (record: Int, step: Int)
     var since: UInt64
     /// Nil when the migration is not registered any more.
     var change: (@Sendable (inout [String: Value]) throws -> Void)?
   }
 
-  /// What a step threw.
+  /// The error that a step threw.
   struct Failure: Error {
     var step: Int
     var reason: String
@@ -80,10 +80,10 @@ struct MigrationLineage: Sendable {
   var pattern: CollectionPattern
   var steps: [Step] = []
 
-  /// Documents of later commits have all that the steps make of them.
+  /// Documents of later commits have the results of all steps.
   var since: UInt64 { steps.last?.since ?? 0 }
 
-  /// Does to a document of this commit what it lacks.
+  /// Applies the missing steps to a document of this commit.
   func apply(to fields: inout [String: Value], of version: Version) throws(Failure) {
     for (place, step) in steps.enumerated() where version.rawValue <= step.since {
       guard let change = step.change else {
@@ -99,12 +99,12 @@ struct MigrationLineage: Sendable {
 }
 
 extension MigrationLineage {
-  /// The lineages of all patterns that the steps begun so far have changed, under the names that
-  /// the patterns have now.
+  /// The lineages of all patterns that the steps begun so far have changed, under the current names
+  /// of the patterns.
   ///
   /// - Parameters:
-  ///   - records: all that there are, in the order in which they were begun.
-  ///   - actions: what each migration does that is registered, by its name.
+  ///   - records: all records, in the order in which they were begun.
+  ///   - actions: the changes of each registered migration, by its name.
   static func all(
     _ records: [MigrationRecord], _ actions: [ExactText: [MigrationStep]]
   ) -> [CollectionPattern: MigrationLineage] {
@@ -135,7 +135,7 @@ extension MigrationLineage {
   private static func rename(
     _ lineages: inout [CollectionPattern: MigrationLineage], _ renaming: CollectionRenaming
   ) {
-    // Nothing is left of what had the name.
+    // Nothing is left of the previous collection with this name.
     let moving = lineages.filter { !$0.key.isAtOrBelow(renaming.target) }
     lineages = moving
     for (pattern, lineage) in moving {

@@ -1,6 +1,6 @@
-// What a database records of a migration: a document of a root collection that no app can name, so
-// that it is written in the commits of transactions, kept, checked, dumped and saved as documents
-// are.
+// The record of a migration in a database: a document of a root collection that apps cannot name,
+// so that transactions write it in their commits, and it is kept, checked, dumped and saved like
+// documents.
 //
 //   __migrations__/<name>
 //     number     place in the order in which they were begun
@@ -10,25 +10,25 @@
 //       kind     transform, renameField, renameCollection, run
 //       in       array of the collection ids of the pattern
 //       from, to arrays of names: of a field, or of a collection's pattern
-//       since    the commit after which documents have what the step makes of them; of a collection
-//                that is renamed: the newest before it was, absent where there was none
+//       since    the commit after which documents have the step's result; for a renamed
+//                collection: the newest commit before the renaming, absent if there was none
 //       done     whether it is
 //       failed   how many documents could not be changed
 //       failing  array of maps with path and reason: the first of those, but for documents in
 //                collections with keys of their own
 //
-// A step notes `since` before it changes anything. From then on a document is to be changed when
-// the commit that wrote it is not behind that; and is not any more once it has been, because that
-// was a later commit.
+// A step records `since` before it changes anything. From then on a document must be changed when
+// the commit that wrote it is not after that one. Changing it is a later commit, so it is changed
+// only once.
 
 internal import OndolEngine
 
-/// What is recorded of one migration.
+/// The record of one migration.
 struct MigrationRecord: Sendable, Hashable {
   struct Step: Sendable, Hashable {
     var form: MigrationStep.Form
-    /// Documents of later commits have what the step makes of them; nil before it has begun, and of
-    /// steps that change no documents. A collection that is renamed had its old name then.
+    /// Documents of later commits have the step's result; nil before it has begun, and for steps
+    /// that change no documents. A renamed collection had its old name then.
     var since: UInt64?
     var isDone = false
     var failureCount = 0
@@ -53,7 +53,7 @@ struct MigrationRecord: Sendable, Hashable {
 // MARK: - As documents
 
 extension MigrationRecord {
-  /// What the document holds.
+  /// The fields of the document.
   var fields: [String: Value] {
     var fields: [String: Value] = [
       "number": .integer(Int64(number)), "begun": .timestamp(begun),
@@ -63,7 +63,7 @@ extension MigrationRecord {
     return fields
   }
 
-  /// Nil when the fields are not those of a record.
+  /// Returns nil when the fields are not those of a record.
   init?(name: String, _ fields: [String: Value]) {
     guard let number = fields["number"]?.integer.flatMap(Int.init(exactly:)),
       let begun = fields["begun"]?.timestamp, let list = fields["steps"]?.array
@@ -78,7 +78,7 @@ extension MigrationRecord {
       steps: steps)
   }
 
-  /// The write that records it, to be made part of a commit.
+  /// The write of the record, to be made part of a commit.
   var write: DocumentWrite {
     DocumentWrite(
       path: MigrationRows.document(name), intent: WriteIntent(change: .replace(fields: fields)))

@@ -1,8 +1,7 @@
-// Carrying migrations out, for good or for a dry run: which of the two is the stage's business. One
-// goes from record to record and from step to step, and notes in the database how far it is before
-// it changes anything and when a step is done. What a step that changes documents has changed
-// already is seen by the commit that wrote the document, so that going on needs no more than to
-// look at all of them again.
+// Applies migrations, or makes a dry run of them; the stage determines which. It proceeds from
+// record to record and from step to step. It records its progress in the database before it changes
+// anything and when a step is done. The commit that wrote a document shows whether a step has
+// changed it already, so resuming only means looking at all documents again.
 
 internal import OndolEngine
 
@@ -13,23 +12,23 @@ protocol MigrationStage {
   /// The newest commit.
   func newest() throws(DatabaseError) -> SequenceNumber
 
-  /// Reads the rows of now.
+  /// Reads the current rows.
   func read<R: Sendable>(
     _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R
 
-  /// Commits what `body` writes. Answers with what it answers in the attempt that was committed,
-  /// and the documents that were changed.
+  /// Commits the writes of `body`. Returns its result in the committed attempt, and the changed
+  /// documents.
   mutating func write<R: Sendable>(
     _ body: @escaping @Sendable (Transaction) throws(DatabaseError) -> R
   ) async throws -> (result: R, changed: [DocumentPath])
 
-  /// Commits what the app's code writes, and the record with it.
+  /// Commits the writes of the app's code together with the record.
   mutating func run(
     _ body: @escaping @Sendable (Transaction) async throws -> Void, with record: MigrationRecord
   ) async throws
 
-  /// Gives a collection its other name, unless it has it.
+  /// Renames a collection, unless it has the new name already.
   mutating func rename(_ renaming: CollectionRenaming) async throws(DatabaseError)
 
   /// Declares an index of a pattern, if there is none, and fills it.
@@ -37,26 +36,26 @@ protocol MigrationStage {
     _ kind: IndexKind, of pattern: CollectionPattern
   ) async throws(DatabaseError)
 
-  /// Takes an index away.
+  /// Drops an index.
   mutating func dropIndex(
     _ index: IndexDefinition, of pattern: CollectionPattern
   ) async throws(DatabaseError)
 
-  /// Removes documents whose time is over.
+  /// Removes expired documents.
   mutating func removeEnded() async throws(DatabaseError)
 
-  /// Says which field has the moment documents of a pattern end.
+  /// Sets the field with the expiry of a pattern's documents.
   mutating func setTimeToLive(
     _ field: FieldNames, of pattern: CollectionPattern
   ) async throws(DatabaseError)
 }
 
-/// Migrations being carried out.
+/// A run of migrations.
 struct MigrationRun<Stage: MigrationStage> {
   private let migrator: Migrator
   private let actions: [ExactText: [MigrationStep]]
   var stage: Stage
-  /// All that there are, in the order in which they were begun.
+  /// All records, in the order in which they were begun.
   var records: [MigrationRecord] = []
   var report = MigrationReport()
 
@@ -74,7 +73,7 @@ struct MigrationRun<Stage: MigrationStage> {
     records = try await stage.read { (rows) throws(DatabaseError) in try rows.migrationRecords() }
     let plan = try migrator.plan(records)
     let begun = plan.prefix { $0.number >= 0 }
-    // What was interrupted may have been the renaming of a collection whose failures are recorded.
+    // The interrupted step may have been renaming a collection whose failures are recorded.
     for record in begun where !record.isFinished { try await apply(record, progress) }
     if retryingFailures { try await retry(progress) }
     for record in plan.dropFirst(begun.count) { try await apply(record, progress) }
@@ -129,8 +128,8 @@ struct MigrationRun<Stage: MigrationStage> {
     try await save(records.indices.filter { $0 <= number })
   }
 
-  /// Gives a collection its other name. That there is one is recorded first, so that who goes on
-  /// after a crash knows under which name its documents are.
+  /// Renames a collection. Its existence is recorded first, so that after a crash the next run
+  /// knows the name of its documents.
   private mutating func rename(
     _ renaming: CollectionRenaming, _ number: Int, _ place: Int
   ) async throws {
@@ -151,7 +150,7 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// Records how far migrations are, where that has changed.
+  /// Records the progress of migrations, if it has changed.
   private mutating func save(_ numbers: [Int]) async throws {
     let writes = try await recorded(numbers.map { records[$0] }).map(\.write)
     _ = try await stage.write { (transaction) throws(DatabaseError) in
@@ -159,8 +158,8 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// The records as they are kept: of collections with keys of their own only how many documents
-  /// could not be changed, since the records are sealed with another key.
+  /// The records in their stored form: for collections with keys of their own, only the number of
+  /// documents that could not be changed, because the records are sealed with another key.
   private func recorded(
     _ records: [MigrationRecord]
   ) async throws(DatabaseError) -> [MigrationRecord] {
@@ -172,7 +171,7 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// Adds what a migration did to the report.
+  /// Adds a migration's result to the report.
   private mutating func note(_ number: Int, rewritten: Int) {
     let record = records[number]
     let known = report.migrations.firstIndex { $0.name == record.name }
@@ -185,7 +184,8 @@ struct MigrationRun<Stage: MigrationStage> {
 
   // MARK: - Documents
 
-  /// Changes all documents of a pattern that lack a step, and those that lack earlier ones.
+  /// Changes all documents of a pattern that lack this step, including earlier steps that they
+  /// lack.
   private mutating func change(
     _ pattern: CollectionPattern, _ number: Int, _ place: Int,
     _ progress: (MigrationProgress) -> Void
@@ -205,7 +205,7 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// Tries the documents again that could not be changed.
+  /// Tries documents again that could not be changed.
   private mutating func retry(_ progress: (MigrationProgress) -> Void) async throws {
     let lineages = MigrationLineage.all(records, actions)
     for (_, lineage) in lineages.sorted(by: { $0.key.description < $1.key.description }) {
@@ -225,8 +225,8 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// Changes all documents of a pattern that lack steps, and notes for each step which could not
-  /// be. Answers for which records that is another number than before.
+  /// Changes all documents of a pattern that lack steps, and records for each step which could not
+  /// be changed. Returns the records whose numbers of failures have changed.
   private mutating func rewrite(
     _ lineage: MigrationLineage, _ state: inout MigrationProgress,
     _ progress: (MigrationProgress) -> Void
@@ -252,17 +252,17 @@ struct MigrationRun<Stage: MigrationStage> {
     return affected
   }
 
-  // MARK: - What is declared of fields
+  // MARK: - Declarations of fields
 
-  /// Declares on a field's new name what is declared on the old one, before documents have it: who
-  /// keeps something alive must not let go of it meanwhile.
+  /// Declares the old name's declarations for the field's new name, before documents have it.
+  /// Otherwise a declaration that keeps something alive would release it meanwhile.
   private mutating func declare(
     _ renaming: FieldRenaming, of pattern: CollectionPattern
   ) async throws {
     if let timeToLive = try await entry(of: pattern)?.timeToLive,
       renaming.renamed(timeToLive) != nil
     {
-      // Until documents end by the new name, nobody could tell that these are over.
+      // Until documents expire by the new name, expired ones could not be recognised.
       try await stage.removeEnded()
     }
     for index in try await declared(of: pattern) {
@@ -270,7 +270,7 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// Takes away what is declared on a field's old name.
+  /// Removes the declarations of a field's old name.
   private mutating func undeclare(
     _ renaming: FieldRenaming, of pattern: CollectionPattern
   ) async throws {
@@ -283,7 +283,7 @@ struct MigrationRun<Stage: MigrationStage> {
     }
   }
 
-  /// The indexes and links that are of this pattern alone.
+  /// The indexes and links that belong to this pattern alone.
   private func declared(
     of pattern: CollectionPattern
   ) async throws(DatabaseError) -> [IndexDefinition] {
@@ -320,7 +320,7 @@ extension MigrationRecord {
     }
   }
 
-  /// Names documents by their new paths.
+  /// Renames documents' paths.
   fileprivate mutating func rename(_ renaming: CollectionRenaming) {
     for place in steps.indices {
       steps[place].failures = steps[place].failures.map { failure in

@@ -1,10 +1,10 @@
-// Bringing a database to what the next version of an app expects. An app lists its migrations, by
-// names and in their order, and the database records which it has had: MigrationRecord says how,
-// and MigrationRun carries out what is missing.
+// Migrates a database to the form that the next version of an app expects. An app lists its
+// migrations, by names and in their order, and the database records those applied: MigrationRecord
+// defines how, and MigrationRun applies the missing ones.
 
 internal import OndolEngine
 
-/// The migrations of an app, in their order. A database has each of them once.
+/// The migrations of an app, in their order. Each is applied to a database once.
 ///
 /// ```swift
 /// var migrator = Migrator()
@@ -22,8 +22,8 @@ internal import OndolEngine
 /// ```
 ///
 /// Call `migrate(_:retryingFailures:progress:)` at each start, before the app uses its documents.
-/// Migrations that a released version of the app has are not changed any more; new ones come behind
-/// them. Those that no database lacks any more may go, from the front.
+/// Do not change the migrations of a released version; add new ones after them. Migrations that no
+/// database lacks any more may be removed, from the front.
 public struct Migrator: Sendable {
   /// In the order in which they were registered.
   private(set) var migrations: [Migration] = []
@@ -31,13 +31,13 @@ public struct Migrator: Sendable {
   /// A migrator without migrations.
   public init() {}
 
-  /// Adds a migration behind those that are registered already.
+  /// Adds a migration after the registered ones.
   ///
   /// - Parameters:
-  ///   - name: what the database records it under: 1 to 200 bytes of UTF-8 without `/`, each name
+  ///   - name: the name in the database's record: 1 to 200 bytes of UTF-8 without `/`, each name
   ///     once.
-  ///   - describe: says which steps it has, in their order. It is called at once, and only says;
-  ///     the steps are carried out by `migrate(_:retryingFailures:progress:)`.
+  ///   - describe: lists its steps, in their order. It is called at once and only describes;
+  ///     `migrate(_:retryingFailures:progress:)` carries out the steps.
   public mutating func register(_ name: String, _ describe: (inout Migration) -> Void) {
     var migration = Migration(name: name)
     if migrations.contains(where: { isSame($0.name, name) }) {
@@ -51,12 +51,12 @@ public struct Migrator: Sendable {
   public var names: [String] { migrations.map(\.name) }
 }
 
-/// A step towards what the app expects of its documents; see `Migrator.register(_:_:)`.
+/// A step towards the form of documents that the app expects; see `Migrator.register(_:_:)`.
 public struct Migration: Sendable {
-  /// What the database records it under.
+  /// The name in the database's record.
   public let name: String
   private(set) var steps: [MigrationStep] = []
-  /// What is wrong with what was said of it.
+  /// The error in its description.
   private(set) var problem: DatabaseError?
 
   fileprivate init(name: String) {
@@ -73,15 +73,14 @@ public struct Migration: Sendable {
   }
 
   /// Changes each document of the collection, and of those with the same names below other
-  /// documents. Documents are changed in commits of some, each of which takes them as they are
-  /// then; one that is written while the migration goes on is left to who writes it.
+  /// documents. Documents are changed several in a commit, and each commit uses their current
+  /// state. A document that another writer changes during the migration is left to that writer.
   ///
   /// - Parameters:
-  ///   - collection: its path; which of the documents in it are named says nothing, as in
-  ///     `users/any/posts`.
+  ///   - collection: its path; the document ids in it have no meaning, as in `users/any/posts`.
   ///   - change: changes the fields of a document. It must not depend on anything else, and may be
-  ///     called several times for one document. What it throws is the reason why the document stays
-  ///     as it is.
+  ///     called several times for one document. When it throws, the document stays unchanged, and
+  ///     the error is the reason.
   public mutating func transform(
     _ collection: String, _ change: @escaping @Sendable (inout [String: Value]) throws -> Void
   ) {
@@ -91,15 +90,15 @@ public struct Migration: Sendable {
     }
   }
 
-  /// Gives a field another name, or another place, in each document that has it. The collection's
-  /// indexes, links and time to live that name the field name the new one from then on; indexes of
-  /// collection groups do not.
+  /// Gives a field another name, or another place, in each document that has it. Declarations of
+  /// the collection that name the field (indexes, links and time to live) then name the new one;
+  /// indexes of collection groups do not.
   ///
-  /// A document that has something at the new place stays as it is, and is told as a failure.
+  /// A document that has something at the new place stays unchanged, and is reported as a failure.
   ///
   /// - Parameters:
   ///   - field: the field, or a path into maps.
-  ///   - name: its new name as a path from the top, too; maps are made as they are needed.
+  ///   - name: its new name, also as a path from the top; missing maps are made.
   ///   - collection: as for `transform(_:_:)`.
   public mutating func renameField(
     _ field: FieldPath, to name: FieldPath, in collection: String
@@ -111,12 +110,12 @@ public struct Migration: Sendable {
     }
   }
 
-  /// Gives a collection another name, with all that is below it: one commit, whatever is in it. Its
-  /// documents keep their versions, and all that is declared stays declared. References to them in
-  /// other documents stay as they are.
+  /// Renames a collection and everything below it in one commit, whatever it contains. Its
+  /// documents keep their versions, and all declarations stay. References to them in other
+  /// documents stay unchanged.
   ///
-  /// For a collection below a document the ones with the same names below other documents are
-  /// renamed, too.
+  /// For a collection below a document, this also renames those with the same names below other
+  /// documents.
   ///
   /// - Parameters:
   ///   - collection: its path.
@@ -129,10 +128,10 @@ public struct Migration: Sendable {
     }
   }
 
-  /// Runs a transaction. What it writes and the note that it has are one commit.
+  /// Runs a transaction. Its writes and the migration's record are one commit.
   ///
-  /// - Parameter body: as of `Database.runTransaction(attempts:durability:_:)`. In a dry run it is
-  ///   called, too, and what it writes is forgotten.
+  /// - Parameter body: as of `Database.runTransaction(attempts:durability:_:)`. A dry run also
+  ///   calls it, and discards its writes.
   public mutating func run(_ body: @escaping @Sendable (Transaction) async throws -> Void) {
     add { () throws(DatabaseError) in MigrationStep(.run, .body(body)) }
   }
@@ -146,9 +145,9 @@ public struct Migration: Sendable {
   }
 }
 
-/// A step with what it does.
+/// A step with its action.
 struct MigrationStep: Sendable {
-  /// What the database records of a step.
+  /// A step in the database's record.
   enum Form: Sendable, Hashable {
     case transform(CollectionPattern)
     case renameField(CollectionPattern, FieldRenaming)
@@ -171,69 +170,71 @@ struct MigrationStep: Sendable {
   }
 }
 
-/// How far a migration is.
+/// How far a migration has come.
 public struct MigrationProgress: Sendable, Hashable {
   /// The migration's name.
   public var migration: String
-  /// Which of its steps it is at, from 0 on.
+  /// The current step, from 0.
   public var step: Int
-  /// How many steps it has.
+  /// The number of its steps.
   public var steps: Int
-  /// Documents looked at in this step.
+  /// Documents checked in this step.
   public var documents: Int
-  /// Documents of this step, about.
+  /// The approximate number of documents in this step.
   public var total: Int
-  /// Those among them that were changed.
+  /// Documents changed.
   public var rewritten: Int
-  /// Those among them that stay as they are, because they could not be changed.
+  /// Documents that stay unchanged because they could not be changed.
   public var failures: Int
 }
 
-/// A document that could not be changed, and stays as it is.
+/// A document that could not be changed, and stays unchanged.
 public struct MigrationFailure: Sendable, Hashable {
   /// The document's path.
   public let path: String
-  /// What the app's code threw, or why what it made cannot be stored; at most 300 bytes of it.
+  /// The error that the app's code threw, or why its result cannot be stored; at most 300 bytes of
+  /// it.
   public let reason: String
 }
 
-/// What migrations did.
+/// The results of migrations.
 public struct MigrationReport: Sendable, Hashable {
-  /// What one migration did.
+  /// The result of one migration.
   public struct Entry: Sendable, Hashable {
     /// The migration's name.
     public let name: String
     /// Documents that were changed.
     public internal(set) var rewritten = 0
-    /// Documents that could not be, and stay as they are.
+    /// Documents that could not be changed, and stay unchanged.
     public internal(set) var failureCount = 0
-    /// The first of them, at most ``MigrationReport/failureLimit`` a step.
+    /// The first of them, at most ``MigrationReport/failureLimit`` for each step.
     public internal(set) var failures: [MigrationFailure] = []
   }
 
-  /// Failures of a step that are told one by one; of others only their number is.
+  /// The most failures of a step that are listed; further ones are only counted.
   public static let failureLimit = 100
 
-  /// The migrations that were applied or gone on with, in their order, and those whose failures
-  /// were tried again.
+  /// The migrations that were applied or resumed, in their order, and those whose failures were
+  /// tried again.
   public internal(set) var migrations: [Entry] = []
 
   /// Documents that could not be changed.
   public var failureCount: Int { migrations.reduce(0) { $0 + $1.failureCount } }
 }
 
-/// A migration that a database has had, or has begun with.
+/// A migration that was applied to a database, or has begun.
 public struct AppliedMigration: Sendable, Hashable, Identifiable {
   /// The migration's name.
   public let name: String
-  /// When it was begun.
+  /// When it began.
   public let begun: Timestamp
   /// When its last step was done; nil when it was interrupted.
   public let finished: Timestamp?
-  /// Documents that could not be changed when that was last tried.
+  /// Documents that could not be changed in the last attempt.
   public let failureCount: Int
-  /// The first of them, at most ``MigrationReport/failureLimit`` a step. Those in collections with
-  /// keys of their own are counted and not listed here, only in the report of who migrated.
+  /// The first of them, at most ``MigrationReport/failureLimit`` for each step. Those in
+  /// collections with keys of their own are counted but not listed here, only in the report of the
+  /// call that migrated.
   public let failures: [MigrationFailure]
 
   /// The name.
@@ -241,27 +242,26 @@ public struct AppliedMigration: Sendable, Hashable, Identifiable {
 }
 
 extension Migrator {
-  /// Applies the migrations that the database has not had, in their order, and records each. One
-  /// that was interrupted, by a crash, an error or a cancelled task, is gone on with where it was:
-  /// what has been changed is not changed again. Several who call it at the same time wait for each
-  /// other.
+  /// Applies the migrations that the database lacks, in their order, and records each. A migration
+  /// that was interrupted, by a crash, an error or a cancelled task, resumes where it was: nothing
+  /// is changed twice. Concurrent calls wait for each other.
   ///
-  /// A document that cannot be changed holds up no other. It stays as it is, is listed in the
-  /// report and by `Database.listMigrations()`, and later migrations change it from the form that
-  /// it has, all steps in their order.
+  /// A document that cannot be changed blocks no other. It stays unchanged, and the report and
+  /// `Database.listMigrations()` list it. Later migrations change it from the form that it has, all
+  /// steps in their order.
   ///
   /// - Parameters:
-  ///   - database: which to migrate.
+  ///   - database: the database to migrate.
   ///   - retryingFailures: whether documents that could not be changed are tried again.
-  ///   - progress: is told after each commit how far it is.
-  /// - Returns: what was done; no entries when nothing was to do.
-  /// - Throws: `.failedPrecondition` when the database has had a migration that is not registered
-  ///   and not older than those that are, when one is registered in front of another that it has
-  ///   had, or one that was begun has other steps now; `.invalidArgument` when something is wrong
-  ///   with what was registered; `.alreadyExists` when a collection is to have a name that another
-  ///   has; what `run` steps throw; otherwise as writes do.
-  /// - Complexity: O(documents of the collections that are changed), some a commit; a collection's
-  ///   name takes O(collections below it).
+  ///   - progress: called with the progress after each commit.
+  /// - Returns: what was done; no entries when there was nothing to do.
+  /// - Throws: `.failedPrecondition` when the database has a migration that is not registered and
+  ///   not older than the registered ones, when one is registered before another that the database
+  ///   has already, or when one that has begun has other steps now; `.invalidArgument` when the
+  ///   registered migrations have an error; `.alreadyExists` when a collection would get the name
+  ///   of another; what `run` steps throw; otherwise as writes do.
+  /// - Complexity: O(documents of the collections that are changed), several in a commit; renaming
+  ///   a collection takes O(collections below it).
   @discardableResult
   public func migrate(
     _ database: Database, retryingFailures: Bool = false,
@@ -274,13 +274,13 @@ extension Migrator {
     return try await run.run(retryingFailures: retryingFailures, progress)
   }
 
-  /// What `migrate(_:retryingFailures:progress:)` would do to the database as it is now, without
-  /// doing it: the same report, with the documents that would fail. Nothing is written, and nobody
-  /// notices.
+  /// A dry run: what `migrate(_:retryingFailures:progress:)` would do to the database as it is now,
+  /// without doing it. The report is the same, including the documents that would fail. Nothing is
+  /// written, and other callers are not affected.
   ///
   /// - Throws: as `migrate(_:retryingFailures:progress:)` would.
-  /// - Complexity: as `migrate(_:retryingFailures:progress:)`, without its commits; all that would
-  ///   be written is in memory until it is over.
+  /// - Complexity: as `migrate(_:retryingFailures:progress:)`, without its commits; all would-be
+  ///   writes are in memory until it is over.
   public func dryRun(
     _ database: Database, retryingFailures: Bool = false,
     progress: (MigrationProgress) -> Void = { _ in }
@@ -290,9 +290,9 @@ extension Migrator {
     return try await run.run(retryingFailures: retryingFailures, progress)
   }
 
-  /// The names of the migrations that the database has not had, or not to the end, in their order.
+  /// The names of the migrations that the database lacks, or has not completed, in their order.
   ///
-  /// - Throws: as `migrate(_:retryingFailures:progress:)` where it could not begin.
+  /// - Throws: as `migrate(_:retryingFailures:progress:)` when it could not begin.
   public func pendingMigrations(in database: Database) async throws(DatabaseError) -> [String] {
     let records = try await database.migrationRecords()
     return try plan(records).filter { !$0.isFinished }.map(\.name)
@@ -300,7 +300,7 @@ extension Migrator {
 }
 
 extension Database {
-  /// The migrations that the database has had, in the order in which they were begun.
+  /// The migrations that were applied to the database, in the order in which they began.
   ///
   /// - Throws: as reads do.
   public func listMigrations() async throws(DatabaseError) -> [AppliedMigration] {
