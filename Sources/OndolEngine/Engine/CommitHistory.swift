@@ -1,31 +1,31 @@
-// The way of the floor above to commits that were made before: in order, each once, from some
-// commit on up to the newest, and again when there are more.
+// Gives the upper floor access to earlier commits: in order, each once, from a given commit up to
+// the newest, and again when there are more.
 
 internal import Synchronization
 
 extension Engine {
-  /// What tells this database from every other.
+  /// Distinguishes this database from every other.
   package var identity: DatabaseIdentity { remote?.identity ?? storage.identity }
 
   /// The newest visible commit.
   package var newestCommit: CommitPoint { currentView.1 }
 
-  /// Whether commits can be read again, some at least.
+  /// Whether at least some commits can be read again.
   package var keepsHistory: Bool {
     if let remote { return remote.retention != nil }
     guard let follower else { return storage.options.historyRetention != nil }
     return follower.historyExtent != nil
   }
 
-  /// The commit behind which commits can be read again, on a store maybe one before it; nil when
+  /// The commit after which commits can be read again, on a store possibly one before it; nil when
   /// none can.
   package var historyStart: SequenceNumber? {
     if let remote { return remote.historyStart }
     return storage.sequencer.historyExtent?.start.sequence
   }
 
-  /// A commit behind which the newest `count` can be read again, and maybe others that are kept
-  /// with them; where fewer are kept, the one behind which all of them can. Nil when none can.
+  /// A commit after which the newest `count` can be read again, possibly with others that are kept
+  /// with them. If fewer are kept, it is the commit after which all of them can. Nil when none can.
   package func historyPoint(before count: UInt64) async throws(EngineError) -> CommitPoint? {
     if let remote { return try await remote.historyPoint(before: count) }
     guard let extent = historyExtent else { return nil }
@@ -42,7 +42,7 @@ extension Engine {
     return follower?.datedSnapshot(of: storage.views) ?? storage.sequencer.datedSnapshot
   }
 
-  /// The rows as of now, and the newest commit in them. A writer's lock is taken for a moment.
+  /// The current rows, and the newest commit in them. Takes a writer's lock for a moment.
   package func datedSnapshot() throws(EngineError) -> (Snapshot, CommitPoint) {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     if let failure = remote?.line.failure { throw failure }
@@ -50,15 +50,15 @@ extension Engine {
     return (Snapshot(view, point.sequence), point)
   }
 
-  /// The commits behind `point`, in their order. Whether they can be read is found out by the first
-  /// `next()`.
+  /// The commits after `point`, in their order. The first `next()` determines whether they can be
+  /// read.
   package func history(after point: CommitPoint) -> CommitHistory {
     CommitHistory(HistoryCursor(after: point), self)
   }
 
-  /// Some of the commits behind the cursor, read on the thread for reads that wait for a file.
+  /// Some of the commits after the cursor, read on the thread for reads that wait for a file.
   ///
-  /// - Parameter isPatient: whether a store is waited for that cannot be reached.
+  /// - Parameter isPatient: whether to wait for a store that cannot be reached.
   fileprivate func read(
     _ cursor: HistoryCursor, isPatient: Bool
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
@@ -71,14 +71,14 @@ extension Engine {
       guard commits.isEmpty, moved.position.sequence < storage.views.published else {
         return (moved, commits)
       }
-      // What is visible and not in a file is written with the next sync.
+      // Visible commits that are not in a file are written with the next sync.
       try await storage.sequencer.synchronize()
     }
   }
 
-  /// The same where another writes, who may take logs away or put others in their place at any
-  /// moment: what fails is tried with what the files say then. What fails in the same way again is
-  /// so.
+  /// The same while another process writes. It may remove or replace logs at any moment, so a
+  /// failed read is repeated with the current state of the files. A second failure of the same kind
+  /// is final.
   private func readBesideWriter(
     _ cursor: HistoryCursor
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
@@ -114,11 +114,11 @@ extension Engine {
           return (moved, commits)
         } catch {
           guard let later = historyExtent else { throw error }
-          // A log may have gone meanwhile because it was too old.
+          // A log may have been removed meanwhile because it was too old.
           if later.start.sequence > moved.position.sequence {
             throw .notInHistory(reason: "the commits were kept no more when they were read")
           }
-          // Or because its commits are in another by now.
+          // Or its commits may be in another log by now.
           guard error.isMissingFile, later.logs.map(\.number) != extent.logs.map(\.number) else {
             throw error
           }
@@ -129,7 +129,7 @@ extension Engine {
   }
 }
 
-/// Reads commits that were made before.
+/// Reads earlier commits.
 package struct CommitHistory: Sendable {
   private var cursor: HistoryCursor
   private var hasBegun = false
@@ -140,16 +140,16 @@ package struct CommitHistory: Sendable {
     self.engine = engine
   }
 
-  /// The last commit that was given out.
+  /// The last commit that was returned.
   package var position: CommitPoint { cursor.position }
 
-  /// Some of the next commits; none when the last one was the newest that is visible.
+  /// Some of the next commits; none when the last one was the newest visible one.
   ///
-  /// Throws `.notInHistory` when they are not kept, and `.corrupt` naming file and offset when a
-  /// log is damaged. On a store, `.unreachable` the first time when there is no answer; who goes on
-  /// waits for one.
+  /// Throws `.notInHistory` when they are not kept, and `.corrupt`, naming file and offset, when a
+  /// log is damaged. On a store, throws `.unreachable` the first time when there is no answer;
+  /// further calls wait for one.
   ///
-  /// - Complexity: O(bytes of what is given out); the first time O(bytes of a log). One trip to a
+  /// - Complexity: O(bytes of the result); the first time O(bytes of a log). One round trip to a
   ///   store.
   package mutating func next() async throws(EngineError) -> [LoggedCommit] {
     let commits: [LoggedCommit]

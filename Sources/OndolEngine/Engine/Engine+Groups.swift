@@ -1,24 +1,24 @@
-// The way of the floor above to keyed groups: making and dropping them, and what it names and hides
-// under their keys in rows that are not theirs.
+// Keyed groups for the upper floor: creating and dropping them, and naming and sealing bytes under
+// their keys in rows outside the groups.
 
 extension Engine {
-  /// The groups that there are, and whether the key of each is here.
+  /// The groups, and whether the key of each is available.
   package var keyedGroups: [UInt32: Bool] {
     guard !isOnStore, let keys = storage.groupKeys else { return [:] }
     return keys.live
   }
 
-  /// Whether the key of a group is here; nil when there is no such group.
+  /// Whether the key of a group is available; nil when there is no such group.
   package func hasKey(ofGroup number: UInt32) -> Bool? {
     guard !isOnStore, let keys = storage.groupKeys else { return nil }
     return keys.hasKey(of: number)
   }
 
-  /// Makes a group with a new key, which is on the device once this returns, and answers with its
-  /// number. Rows are the group's whose keyspace has this number above the low twelve bits.
+  /// Makes a group with a new key, which is on the device once this returns, and returns its
+  /// number. Rows belong to the group if their keyspace has this number above the low twelve bits.
   ///
-  /// - Throws: `.invalid` where the database is in the clear, or has as many groups as there can
-  ///   be.
+  /// - Throws: `.invalid` when the database is not encrypted, or already has the maximum number of
+  ///   groups.
   package func makeKeyedGroup() async throws(EngineError) -> UInt32 {
     try refuseWhenReadOnly()
     if isOnStore { throw .unsupported(reason: Self.noFiles) }
@@ -30,13 +30,12 @@ extension Engine {
     return try made.get()
   }
 
-  /// Erases a group's key: nothing that was sealed under it can be read any more, in no copy
-  /// either. To be called once its keyspaces are dropped, and again until it returns: the group may
-  /// be gone and its key not. Does nothing when there is neither.
+  /// Erases a group's key: nothing that was sealed under it can be read any more, not even in
+  /// copies. Call it once the group's keyspaces are dropped, and again until it returns: the group
+  /// may be gone while its key is not. Does nothing when there is neither.
   ///
-  /// - Throws: where the key may still be in `KEYS`; `.invalid` where that cannot be written
-  /// without
-  ///   losing keys of others.
+  /// - Throws: when the key may still be in `KEYS`; `.invalid` when that file cannot be written
+  ///   without losing the keys of others.
   package func dropKeyedGroup(_ number: UInt32) async throws(EngineError) {
     try refuseWhenReadOnly()
     if isOnStore { return }
@@ -46,10 +45,10 @@ extension Engine {
     if let refusal { throw refusal }
   }
 
-  /// What names and hides bytes under the keys of groups.
+  /// Names and seals bytes under the keys of groups.
   package var groupNaming: GroupNaming { GroupNaming(storage.keyed, storage.environment.random) }
 
-  /// Throws where a batch has rows of groups whose keys are not here.
+  /// Throws when a batch has rows of groups whose keys are missing.
   func refuseMissingKeys(_ batch: borrowing Batch) throws(EngineError) {
     guard let keys = storage.groupKeys else { return }
     for part in batch.keyed {
@@ -60,7 +59,7 @@ extension Engine {
   }
 }
 
-/// Names and hides bytes of keyed groups, in rows that are not theirs.
+/// Names and seals bytes of keyed groups, for rows outside the groups.
 package struct GroupNaming: Sendable {
   private let directory: KeyedDirectory
   private let random: @Sendable () -> UInt64
@@ -74,15 +73,15 @@ package struct GroupNaming: Sendable {
     directory.keyring?.groups.namingKey(of: group)
   }
 
-  /// Thirty-two bytes that stand for `bytes`: the same ones for as long as the group is there, and
-  /// nobody without its key can tell of what. Nil where the key is not here.
+  /// Thirty-two bytes that represent `bytes`. They stay the same as long as the group exists, and
+  /// reveal nothing without its key. Nil when the key is missing.
   package func name(of bytes: [UInt8], in group: UInt32) -> [UInt8]? {
     key(of: group)?.proof(of: bytes)
   }
 
   private static let saltLength = 32
 
-  /// `bytes` sealed under the group's key; nil where that is not here.
+  /// `bytes` sealed under the group's key; nil when that is missing.
   package func seal(_ bytes: [UInt8], in group: UInt32) -> [UInt8]? {
     guard let key = key(of: group) else { return nil }
     var sealed: [UInt8] = []
@@ -94,7 +93,7 @@ package struct GroupNaming: Sendable {
     return sealed
   }
 
-  /// What was sealed so; nil where the key is not here, or it was not.
+  /// Opens sealed bytes; nil when the key is missing, or they were not sealed with it.
   package func open(_ sealed: [UInt8], in group: UInt32) -> [UInt8]? {
     guard let key = key(of: group), sealed.count >= Self.saltLength + SealFormat.tagLength else {
       return nil

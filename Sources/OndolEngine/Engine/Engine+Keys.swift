@@ -1,10 +1,9 @@
-// The keys of a database that is open: which there are, and how they become others while it is in
-// use. A change has a beginning, after which whatever is written is sealed as it is to be; then
-// what is left from before is written anew, by merges and moves as there are anyway; then an end.
-// Between two openings nothing is lost of it but the wish to see it through: who has the database
-// open next goes on.
+// The keys of an open database: which there are, and how they change while it is in use. When a
+// change has begun, everything written is sealed in the new way. Then ordinary merges and moves
+// rewrite everything older, and the change ends. Across openings, only the decision to complete the
+// change can be lost; the next process that opens the database continues it.
 
-/// What becomes of a database's keys.
+/// The kind of a change of keys.
 package enum KeyChangeKind: Sendable {
   case encrypting
   case decrypting
@@ -12,14 +11,14 @@ package enum KeyChangeKind: Sendable {
 }
 
 extension Engine {
-  /// Whether it takes a key to open the database.
+  /// Whether the database needs a key to open.
   package var isEncrypted: Bool { storage.keyring?.kept != nil }
 
-  /// The bytes of the key that the superblock keeps; nil where it keeps none.
+  /// The superblock's bytes for the key; nil when it has none.
   package var secret: [UInt8]? { storage.keyring?.secret }
 
-  /// Has the superblock keep the database's key so, and no more as before. On the device once this
-  /// returns.
+  /// Makes the superblock store the database's key in this form instead of the previous one. On the
+  /// device once this returns.
   package func keep(_ kept: [UInt8]) async throws(EngineError) {
     try refuseWhenReadOnly()
     try await storage.perform { (storage) throws(EngineError) in try storage.keep(kept) }
@@ -27,21 +26,20 @@ extension Engine {
 
   // MARK: - Changing keys
 
-  /// Files with a smaller number are yet to be written anew; nil when no change of keys is under
-  /// way.
+  /// Files with a smaller number must still be rewritten; nil when no change of keys is under way.
   package var border: FileNumber? { storage.keyring?.change?.border }
 
-  /// What is under way.
+  /// The change under way.
   package var keyChange: KeyChangeKind? {
     storage.keyring?.change.map { change in
       change.hasTwoKeys ? .rekeying : change.isSealed ? .encrypting : .decrypting
     }
   }
 
-  /// Has all files that are made from now on be sealed with a new key, or be in the clear. On the
-  /// device once this returns. No other change may be under way.
+  /// Makes all new files sealed with a new key, or unencrypted. On the device once this returns. No
+  /// other change may be under way.
   ///
-  /// - Parameter vault: makes the key, and keeps it; nil for files in the clear.
+  /// - Parameter vault: makes and stores the key; nil for unencrypted files.
   package func beginKeyChange(to vault: (any Vault)?) async throws(EngineError) {
     try refuseWhenReadOnly()
     if isOnStore { throw .unsupported(reason: Self.noFiles) }
@@ -55,7 +53,7 @@ extension Engine {
     if let refusal { throw refusal }
   }
 
-  /// Bytes of the files that are yet to be written anew.
+  /// Bytes of the files that must still be rewritten.
   package func bytesBeforeBorder() async throws(EngineError) -> UInt64 {
     guard let border else { return 0 }
     return try await storage.maintenance.perform { [storage] () throws(EngineError) in
@@ -63,12 +61,11 @@ extension Engine {
     }
   }
 
-  /// Writes everything anew that stands in files before the border, but for contents. `progress`
-  /// gets bytes of rows as they are merged.
+  /// Rewrites everything in files before the border, except contents. `progress` receives bytes of
+  /// rows as they are merged.
   ///
-  /// - Throws: `.corrupt` where a file cannot be read, when all others are done; `.locked` while
-  /// keys
-  ///   of groups are not here; `.cancelled`.
+  /// - Throws: `.corrupt` when a file cannot be read, after all others are done; `.locked` while
+  ///   keys of groups are missing; `.cancelled`.
   package func leaveFilesBeforeBorder(
     _ progress: (UInt64) -> Void
   ) async throws(EngineError) {
@@ -89,10 +86,10 @@ extension Engine {
     try await upkeep.rewrite(before: change.border, progress)
   }
 
-  /// Ends the change when no file is left from before, in any reader's hands either. Answers with
-  /// the names of those that are.
+  /// Ends the change when no old file is left, including files that readers still use. Returns the
+  /// names of the old files.
   ///
-  /// - Throws: `.locked` while keys of groups are not here.
+  /// - Throws: `.locked` while keys of groups are missing.
   package func finishKeyChange() async throws(EngineError) -> [String] {
     let left = try await storage.perform {
       (storage) throws(EngineError) -> Result<[String], EngineError> in

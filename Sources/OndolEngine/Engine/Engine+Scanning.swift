@@ -1,8 +1,8 @@
-// What decides whether a scan is read in parts.
+// The settings that decide whether a scan is read in parts.
 
 extension Engine {
-  /// Documents of a part of a scan, at least, that is read beside other parts.
+  /// The least number of documents in a part of a scan that is read in parallel.
   package var smallestScanPart: Int { max(1, storage.options.smallestScanPart) }
-  /// Parts of a scan that are read at once.
+  /// The number of parts of a scan that are read at once.
   package var scanWidth: Int { storage.options.scanWidth ?? Processors.count }
 }

@@ -1,23 +1,23 @@
-// Opening a database whose rows a store has. What the engine has of files it has in memory, and
-// empty: nothing of it is used but for small things that know where they are, such as metrics.
+// Opens a database whose rows are on a store. The engine's files are in memory and empty. Only
+// small things that know their location, such as metrics, use them.
 
 extension Engine {
-  /// What calls about files get.
+  /// The error message for calls about files.
   package static let noFiles = "the database is on a server and has no files"
 
   /// Whether a store has the rows.
   package var isOnStore: Bool { remote != nil }
 
-  /// What this process is called among those that share a store; nil where there is none.
+  /// This process's number among those that share a store; nil when there is no store.
   package var process: Int64? { remote?.process }
 
-  /// The processes that have the store open, this one among them, but for those that have said
-  /// nothing for two minutes.
+  /// The processes that have the store open, including this one, except those without a sign of
+  /// life for two minutes.
   package func livingProcesses() async throws(EngineError) -> Set<Int64> {
     try await remote?.livingProcesses() ?? []
   }
 
-  /// Opens the database that `store` keeps, and makes one where there is none. Others may have it
+  /// Opens the database on `store`, and makes one when there is none. Other processes may have it
   /// open, and write it, at the same time.
   @concurrent
   package static func open(
@@ -27,7 +27,7 @@ extension Engine {
     var (options, environment) = (options, environment.forDatabase())
     options.shardCount = 1
     options.smallestPour = .max
-    // What is not in its row is in parts.
+    // Contents are either in their row or in parts.
     options.packedContentSize = 0
     environment.fileSystem = MemoryFileSystem()
     environment.vault = nil
@@ -58,28 +58,29 @@ extension Engine {
     }
   }
 
-  /// On a store, has `observer` told when it cannot be reached, and when it answers again and what
-  /// others have committed is shown. Set once.
+  /// On a store, notifies `observer` when the store cannot be reached, and when it answers again
+  /// and other processes' commits are shown. Set once.
   package func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
     remote?.observeReach(observer)
   }
 
-  /// Whether something has ended all reading and writing on a store.
+  /// Whether a failure has ended all reading and writing on a store.
   package var hasEnded: Bool { remote?.line.failure != nil }
 
-  /// Waits so that others get on.
+  /// Waits, so that other work can proceed.
   package func rest(microseconds: Int64) async { await storage.environment.rest(microseconds) }
 
-  /// How long calls wait for a store; nil where there is none, and where they wait for ever.
+  /// How long calls wait for a store; nil without a store, and when they wait for ever.
   package var patience: Patience? { remote?.patience }
 
-  /// On a store, lets go of versions of rows that nobody reads any more, as is done now and then.
+  /// On a store, removes versions of rows that no process reads any more. This also happens from
+  /// time to time.
   package func forgetVersions() async { await remote?.tidy() }
 
-  /// On a store, commits what `fill` makes of the row at `key`, anew while others change the row;
-  /// nil, and nothing is committed, when it makes nothing of it.
+  /// On a store, commits the batch that `fill` makes from the row at `key`, and repeats this while
+  /// other processes change the row. Returns nil, and commits nothing, when `fill` makes nothing.
   ///
-  /// - Parameter fill: fills the batch, which guards the row. It is called anew for each try.
+  /// - Parameter fill: fills the batch, which guards the row. Called again for each try.
   package func commit<R>(
     about key: [UInt8], durability: Durability,
     _ fill: (_ row: [UInt8]?, inout Batch) async throws(EngineError) -> R?

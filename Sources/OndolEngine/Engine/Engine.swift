@@ -1,10 +1,11 @@
-// The lower floor's front door: open a directory, commit batches, take snapshots, close. Start
+// The lower floor's entry point: open a directory, commit batches, take snapshots, close. Start
 // reading here.
 //
 // A write: `commit` places the batch (Sequencer: order, memtables), writes its frames to the log on
-// the caller's thread, waits for a sync when its durability asks for one, and returns once it is
+// the caller's thread, waits for a sync when its durability requires one, and returns once it is
 // published. A read: `snapshot` takes a view and the visible sequence; everything after that needs
-// nobody. Upkeep: shards flush full memtables into segments and merge segments, see Upkeep.
+// no coordination. Upkeep: shards flush full memtables into segments and merge segments, see
+// Upkeep.
 
 internal import Synchronization
 
@@ -12,15 +13,15 @@ internal import Synchronization
 package final class Engine: Sendable {
   let storage: Storage
   let upkeep: Upkeep
-  /// Tasks of the floor above.
+  /// Background tasks of the upper floor.
   private let workAbove: BackgroundTasks
   private let reads: ReadingThreads
   private let logWorker: any Worker
-  /// Reads the files anew, in an engine that only reads.
+  /// Refreshes the shown files, in an engine that only reads.
   let follower: Follower?
   /// Sends and follows commits, in an engine whose rows a store has.
   let remote: RemoteSession?
-  /// Bytes that are stored beside the rows.
+  /// Bytes stored beside the rows.
   package let contents: Contents
   let isClosed = Atomic(false)
 
@@ -45,7 +46,7 @@ package final class Engine: Sendable {
   }
 
   deinit {
-    // Merges end soon when nobody has closed the database.
+    // If the database was not closed, merges end soon.
     if !isClosed.load(ordering: .relaxed) {
       remote?.abandon()
       upkeep.abandon()
@@ -55,11 +56,12 @@ package final class Engine: Sendable {
 
   // MARK: - Opening
 
-  /// Opens the database in the directory at `path`, and makes one where there is none. Recovers
-  /// what a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
+  /// Opens the database in the directory at `path`, and makes one when there is none. Recovers what
+  /// a crash left. Reads the superblock, the manifest and the logs; no segment is touched.
   ///
-  /// For reading only, nothing is made, written or locked, and as many files are opened at once as
-  /// may be: a writer may be at work beside it. What it shows stays as it is until `refresh()`.
+  /// For reading only, nothing is made, written or locked, and as many files as possible are opened
+  /// at once, because a writer may be working beside it. The data shown stays unchanged until
+  /// `refresh()`.
   @concurrent
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .live(),
@@ -95,16 +97,16 @@ package final class Engine: Sendable {
 
   // MARK: - Writing
 
-  /// Times that a commit looks for space on a disk that was full.
+  /// How often a commit checks for space on a full disk.
   private static let mostAttempts = 4
 
   /// Commits `batch`: all of it, or nothing. Returns once it is visible to every later snapshot and
-  /// has the durability asked for.
+  /// has the requested durability.
   ///
   /// Throws `.stale` when a guarded row has changed since the batch's basis, and then nothing has
-  /// happened; `.poisoned` when writing failed, and then whether the batch survives is known only
-  /// after opening again.
-  /// `.noSpace` when the disk is full, and then nothing has happened and all else goes on.
+  /// happened; `.poisoned` when a write failed, and then only the next open shows whether the batch
+  /// survives; `.noSpace` when the disk is full, and then nothing has happened and everything else
+  /// continues.
   package func commit(
     _ batch: consuming Batch, durability: Durability
   ) async throws(EngineError) -> CommitReceipt {
@@ -139,7 +141,7 @@ package final class Engine: Sendable {
       case .needsSpace(let space):
         try await storage.reserve(space)
       case .needsReserve:
-        // A few times: others may take what was regained.
+        // A few times: other commits may take the freed space.
         if attempts == Self.mostAttempts, let lack = storage.sequencer.lackOfSpace { throw lack }
         attempts += 1
         try await storage.regainReserve()
@@ -149,8 +151,8 @@ package final class Engine: Sendable {
     }
   }
 
-  /// Places the batch. Before it says that the batch is stale it waits until what made it so is
-  /// visible: deriving it again any sooner would give the same batch, over and over.
+  /// Places the batch. Before it reports a stale batch, it waits until the conflicting commit is
+  /// visible: deriving the batch any sooner would give the same batch again and again.
   private func place(
     _ batch: inout Batch, _ durability: Durability
   ) async throws(EngineError) -> Placement {
@@ -162,16 +164,16 @@ package final class Engine: Sendable {
     }
   }
 
-  /// Has `follower` told of every commit from now on that carries a note, one after the other, in
-  /// order, once it is visible; on the committers' threads, so it must be quick. Set once, before
+  /// Calls `follower` with every later commit that carries a note, one after the other, in order,
+  /// once it is visible. It runs on the committers' threads, so it must be quick. Set once, before
   /// the first commit.
   package func follow(_ follower: @escaping @Sendable (Announcement) -> Void) {
     if let remote { return remote.audience.withLock { $0.follower = follower } }
     storage.sequencer.setFollower(follower)
   }
 
-  /// Returns once whoever follows has been told of all commits up to `sequence`, which are visible:
-  /// between the two there is a moment, in which their committers are woken.
+  /// Returns once the follower has received all commits up to `sequence`, which must be visible.
+  /// There is a short time in between, in which their committers are woken.
   package func finishAnnouncing(through sequence: SequenceNumber) async {
     if let remote {
       while !remote.hasAnnounced(through: sequence) { await Task.yield() }
@@ -183,27 +185,27 @@ package final class Engine: Sendable {
     }
   }
 
-  /// Where others write, has `observer` told of every step that shows more commits of theirs, one
-  /// after the other, before a refresh returns; on a thread of its own, so it may block. Set once,
-  /// before the first refresh.
+  /// If other processes write, calls `observer` with every step that shows more of their commits,
+  /// one after the other, before a refresh returns. It runs on a thread of its own, so it may
+  /// block. Set once, before the first refresh.
   package func observeRefreshes(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
     follower?.setObserver(observer)
     remote?.audience.withLock { $0.observer = observer }
   }
 
-  /// On a store, has `preparer` told of every such step before it is visible to anybody; it is
-  /// asked again when it answers with false.
+  /// On a store, calls `preparer` with every such step before it becomes visible, and again when it
+  /// returns false.
   package func prepareForRefreshes(_ preparer: @escaping @Sendable (FollowerStep) -> Bool) {
     remote?.audience.withLock { $0.preparer = preparer }
   }
 
-  /// Where others write, has `caretaker` called every half minute to look for what one of them has
-  /// left that died; every ten minutes it is told to look thoroughly. Set once.
+  /// If other processes write, calls `caretaker` every half minute to look for what a dead one has
+  /// left; every ten minutes it must look thoroughly. Set once.
   package func lookAfterOthers(_ caretaker: @escaping @Sendable (_ isThorough: Bool) -> Void) {
     remote?.audience.withLock { $0.caretaker = caretaker }
   }
 
-  /// On a store, has `mourner` told once of what ends all reading and writing. Set once.
+  /// On a store, calls `mourner` once with the failure that ends all reading and writing. Set once.
   package func observeFailure(_ mourner: @escaping @Sendable (EngineError) -> Void) {
     remote?.audience.withLock { $0.mourner = mourner }
   }
@@ -217,10 +219,10 @@ package final class Engine: Sendable {
 
   // MARK: - Reading
 
-  /// The rows as of now. Cheap, and holds nobody up however long it lives; it keeps the files it
-  /// reads.
+  /// The current rows. A snapshot is cheap and blocks no other work, however long it lives; it
+  /// keeps the files it reads.
   ///
-  /// - Parameter owner: who keeps it, for `metrics`, when it will be kept for long.
+  /// - Parameter owner: a name for `metrics`, for a snapshot that is kept for long.
   package func snapshot(owner: String? = nil) throws(EngineError) -> Snapshot {
     if isClosed.load(ordering: .relaxed) { throw .closed }
     if let failure = remote?.line.failure { throw failure }
@@ -231,19 +233,20 @@ package final class Engine: Sendable {
   /// Whether nothing can be written.
   package var isReadOnly: Bool { follower != nil }
 
-  /// Whether others write the database, too, or alone.
+  /// Whether other processes write the database, beside this one or alone.
   package var hasOtherWriters: Bool { follower != nil || remote != nil }
 
-  /// The directory, for whoever looks at the files themselves.
+  /// The directory, for code that reads the files themselves.
   package var directory: any Directory { storage.directory }
 
-  /// In an engine that only reads, shows what the files say now; snapshots taken before stay as
-  /// they are. Answers whether anything was new. An engine that writes always shows the newest.
+  /// In an engine that only reads, shows the current state of the files; snapshots taken before
+  /// stay unchanged. Returns whether anything was new. An engine that writes always shows the
+  /// newest.
   ///
-  /// When it throws, what was shown is still shown.
+  /// When it throws, the previous state is still shown.
   ///
-  /// - Complexity: a few small reads, and O(bytes of the commits that came); the manifest is read
-  ///   and files are opened when there are new ones. When the writer has flushed what came, or has
+  /// - Complexity: a few small reads, and O(bytes of the new commits); the manifest is read and
+  ///   files are opened when there are new ones. When the writer has flushed these commits, or has
   ///   recovered, all logs are read.
   package func refresh() async throws(EngineError) -> Bool {
     if isClosed.load(ordering: .relaxed) { throw .closed }
@@ -260,7 +263,7 @@ package final class Engine: Sendable {
 
   // MARK: - Upkeep
 
-  /// Starts work that nobody waits for; nil when the database is closed. Closing cancels the work's
+  /// Starts background work; returns nil when the database is closed. Closing cancels the work's
   /// task and waits for it.
   @discardableResult
   package func startInBackground(
@@ -269,33 +272,33 @@ package final class Engine: Sendable {
     workAbove.start(work)
   }
 
-  /// Writes every row from memory into sorted files.
+  /// Flushes all rows in memory into segments.
   package func flush() async throws(EngineError) {
     try refuseWhenReadOnly()
     if remote != nil { return }
     try await upkeep.flush()
   }
 
-  /// Writes the rows of one shard, the one `key` is in, from memory into sorted files.
+  /// Flushes the rows of the shard that contains `key`.
   package func flush(shardOf key: [UInt8]) async throws(EngineError) {
     if let remote { return try await remote.advance() }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     try await upkeep.flush(shard: shard)
   }
 
-  /// The newest commit of which nobody can see an older state of the shard that `key` is in: it is
-  /// in files that the manifest names, and every view that lives was made afterwards.
+  /// The newest commit of which no reader can see an older state of the shard with `key`: it is in
+  /// files that the manifest names, and every view in use was made afterwards.
   package func retainedThrough(shardOf key: [UInt8]) -> SequenceNumber {
     if let remote { return remote.retainedThrough }
     let shard = storage.views.current.shardIndex(of: key.bytes)
     return storage.views.live.flushedThrough(shard: shard)
   }
 
-  /// A major compaction: writes every row from memory and merges every shard into one run, which is
-  /// what reads like best. Nothing deleted or overwritten takes space afterwards, but for what
-  /// snapshots hold. `progress` gets the bytes
-  /// merged so far and all there are to merge. When the task is cancelled, shards that are done
-  /// stay so, and `.cancelled` is thrown. With `bytesPerSecond` it is at most as fast as that.
+  /// A major compaction: flushes all rows and merges every shard into one run, which is best for
+  /// reads. Deleted and overwritten rows then take no space, except those that snapshots hold.
+  /// `progress` receives the bytes merged so far and all bytes to merge. When the task is
+  /// cancelled, finished shards stay merged, and `.cancelled` is thrown. With `bytesPerSecond`, it
+  /// is at most that fast.
   package func compact(
     bytesPerSecond: UInt64? = nil,
     progress: (_ done: UInt64, _ total: UInt64) -> Void = { _, _ in }
@@ -305,20 +308,20 @@ package final class Engine: Sendable {
     try await upkeep.compact(bytesPerSecond: bytesPerSecond, progress)
   }
 
-  /// As `compact()`: what programs against the engine alone have called it from the beginning.
+  /// Like `compact()`: the original name, for programs that use the engine alone.
   package func settle() async throws(EngineError) {
     try await compact()
   }
 
-  /// Drops keyspaces, whose numbers are never used again: their rows take no space from now on, but
-  /// for what snapshots hold and what lies among other rows, which is left out when that is next
-  /// written. Survives a power cut once this returns, as all commits so far do; dropping again does
-  /// nothing.
+  /// Drops keyspaces, whose numbers are never used again. Their rows take no space from now on,
+  /// except those that snapshots hold and those mixed with other rows, which are left out when
+  /// these are next written. Survives a power cut once this returns, together with all earlier
+  /// commits. Dropping again does nothing.
   ///
   /// - Complexity: O(segments), and one edit of the manifest.
   package func drop(keyspaces: [UInt32]) async throws(EngineError) {
     try refuseWhenReadOnly()
-    // The commit that took them out of the catalog must not be lost when their rows are.
+    // The commit that removed them from the catalog must not be lost when their rows are.
     try await synchronize()
     if let remote {
       return try await remote.within { [store = remote.store] () async throws(EngineError) in
@@ -341,8 +344,8 @@ package final class Engine: Sendable {
   /// What the files hold, for people who look.
   package var metrics: EngineMetrics { EngineMetrics(storage) }
 
-  /// Flushes everything, marks the database as closed in good order and gives the directory and
-  /// all files back. Commits begun before finish; later ones, and later snapshots, get `.closed`,
+  /// Flushes everything, marks the database as closed cleanly and releases the directory and all
+  /// files. Commits that began before are completed; later commits and snapshots throw `.closed`,
   /// and so does a read of an earlier snapshot that needs a file.
   package func close() async throws(EngineError) {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
@@ -355,7 +358,7 @@ package final class Engine: Sendable {
       try await writeEverything()
     } catch {
       failure = error
-      // What could not be moved is found in the logs.
+      // Rows that could not be flushed are in the logs.
       if error.isPassing { try? await storage.sequencer.synchronize() }
     }
     storage.sequencer.close()
@@ -376,7 +379,7 @@ package final class Engine: Sendable {
     guard storage.sequencer.hasWritten || storage.hasCommitsInLogs else { return }
     try await storage.perform { (storage) throws(EngineError) in
       try storage.sealLog()
-      // A database that is closed keeps nothing back; the first commit makes the reserve anew.
+      // A closed database reserves no space; the first commit makes the reserve again.
       _ = storage.reserve.giveUp()
     }
   }

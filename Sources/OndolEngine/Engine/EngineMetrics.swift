@@ -1,5 +1,5 @@
-// What the engine can tell of itself without reading a file: sizes from the view and the manifest's
-// numbers, sums from its counters. For people and tools that look; nothing is decided by it.
+// Metrics of the engine that need no file: sizes from the view and the manifest's numbers, sums
+// from its counters. For people and tools; no decision depends on them.
 
 /// Sizes, counts and sums as of one moment.
 package struct EngineMetrics: Sendable {
@@ -9,7 +9,7 @@ package struct EngineMetrics: Sendable {
     package var number: Int
     package var runs = 0
     package var segments = 0
-    /// Rows, tombstones among them.
+    /// Rows, including tombstones.
     package var rows: UInt64 = 0
     package var tombstones: UInt64 = 0
     /// Bytes in files.
@@ -21,9 +21,9 @@ package struct EngineMetrics: Sendable {
   package struct Shard: Sendable, Equatable {
     package var memtableRows: Int
     package var memtableBytes: Int
-    /// Levels that hold something, uppermost first.
+    /// Non-empty levels, uppermost first.
     package var levels: [Level]
-    /// Bytes of value files, and how many of them no row points to any more.
+    /// Bytes of value files, and the part of them that no row points to any more.
     package var valueBytes: UInt64
     package var deadValueBytes: UInt64
 
@@ -37,14 +37,14 @@ package struct EngineMetrics: Sendable {
   package var cachedBytes: Int
   /// Blocks read from files, by reads and by compactions.
   package var blockLoads: Int
-  /// Blocks that made room for others.
+  /// Blocks that the cache evicted.
   package var blockEvictions: Int
-  /// Blocks that were looked at to find those.
+  /// Blocks that eviction examined to find those.
   package var blockExaminations: Int
-  /// Bytes that deletions not yet carried out hide, as far as the sizes of rows tell.
+  /// Bytes that pending deletions will free, estimated from the sizes of rows.
   package var reclaimableBytes: UInt64
   package var pins: PinnedFiles
-  /// What flushes and merges have found damaged since the database was opened, and go around.
+  /// Damage that flushes and merges have found since the database was opened and that they avoid.
   package var damage: [EngineError]
   package var totals: UpkeepTotals
 

@@ -1,29 +1,28 @@
-// Opening for reading only: beside whoever has the database open for writing, in this process or
-// another, without its leave. Takes no lock and writes nothing. What the files say is read as after
-// a crash, the manifest first and then the logs, and the files that the manifest names are opened
-// at once, as many as may be: from there on the writer may remove them, and what was read stays. A
-// read that comes too late for one of the others says that it was superseded. What comes later is
-// read from where the logs ended (LogTail), and put into the same memtables that readers use.
+// Opens a database for reading only, beside a writer in this process or another, without its
+// cooperation. It takes no lock and writes nothing. It reads the files as after a crash, the
+// manifest first and then the logs, and opens the files that the manifest names at once, as many as
+// possible. From then on the writer may remove them, and they stay readable. A read that comes too
+// late for one of the other files reports that it was superseded. Later commits are read from where
+// the logs ended (LogTail), and put into the same memtables that readers use.
 //
-// The writer goes on meanwhile, so a reading may be broken: a file is gone that the manifest named,
-// or a later page of a log was read after it was written and an earlier one before. Then the next
-// reading finds other files, or fails in another place; what fails in the same way twice in a row
-// is damage. A reading that is whole shows a prefix of the one line of commits: it ends at the
-// first frame that has not come, as recovery's does. Some of what it shows may not be on the device
-// yet.
+// The writer continues meanwhile, so a reading may be inconsistent: a file that the manifest names
+// is gone, or a later page of a log was read after it was written and an earlier one before. The
+// next reading then finds other files, or fails in another place. The same failure twice in a row
+// is damage. A consistent reading shows a prefix of the order of commits: it ends at the first
+// frame that is missing, like recovery. Some of what it shows may not be on the device yet.
 
-/// Reads a database's files anew for an engine that only reads.
+/// Refreshes a database's files for an engine that only reads.
 final class Follower: Sendable {
   private let directory: KeyedDirectory
   private let environment: Environment
   private let options: EngineOptions
   private let cache: BlockCache
   private let valueFiles: ValueFiles
-  /// What is shown. Replaced on the maintenance thread only, together with what reads see.
+  /// What is shown. Replaced only on the maintenance thread, together with what reads see.
   private let shown: Guarded<Sighting>
   private let observer = Guarded<(@Sendable (FollowerStep) -> Void)?>(nil)
 
-  /// Readings begun again before giving up: the writer must have changed something each time.
+  /// The most repeated readings: the writer must have changed something each time.
   static let attempts = 16
 
   private init(
@@ -38,7 +37,7 @@ final class Follower: Sendable {
     self.valueFiles = valueFiles
   }
 
-  /// An engine that shows what the files at `path` say and refuses to write. Blocks.
+  /// An engine that shows the current state of the files at `path` and refuses writes. Blocks.
   static func openEngine(
     at path: String, options: EngineOptions, environment: Environment,
     maintenance: any Worker, logWorker: any Worker
@@ -100,24 +99,24 @@ final class Follower: Sendable {
     }
   }
 
-  /// Has `observer` told of each refresh that shows more commits, one after the other, on the
+  /// Calls `observer` for each refresh that shows more commits, one after the other, on the
   /// maintenance thread.
   func setObserver(_ observer: @escaping @Sendable (FollowerStep) -> Void) {
     self.observer.withLock { $0 = observer }
   }
 
-  // MARK: - Looking again
+  // MARK: - Refreshing
 
-  /// What a look at the files came to.
+  /// The result of reading the files.
   private enum Look {
     case nothing
-    /// The logs go on, and perhaps the files of rows are others.
+    /// The logs continue, and perhaps the segments are others.
     case goesOn(LogTail, Groundwork, runs: [[Run]]?)
     case isOther(Sighting, commits: [RecoveredCommit], runs: [[Run]])
   }
 
-  /// Has `views` show what the files say now; false when that is what they showed. Blocks, and runs
-  /// on the maintenance thread.
+  /// Makes `views` show the current state of the files; returns false when nothing has changed.
+  /// Blocks, and runs on the maintenance thread.
   func refresh(_ views: ViewHolder) throws(EngineError) -> Bool {
     let old = shown.withLock { $0 }
     let found = try Self.insist { () throws(EngineError) -> Look in try look(after: old, views) }
@@ -168,7 +167,7 @@ final class Follower: Sendable {
     while true {
       let groundwork = try Groundwork(in: directory, environment, options)
       let (sighting, commits) = try Sighting.read(groundwork, in: directory, options, cache)
-      // A log that went between two looks at the directory hides those behind it.
+      // A log that was removed between two listings of the directory hides the later ones.
       if sighting.line.sequence < views.published, attempts > 0 {
         attempts -= 1
         continue
@@ -179,7 +178,7 @@ final class Follower: Sendable {
     }
   }
 
-  /// Adds the commits that came to what is shown.
+  /// Adds the new commits to what is shown.
   private func goOn(
     _ old: Sighting, _ tail: LogTail, _ groundwork: Groundwork, _ runs: [[Run]]?,
     _ views: ViewHolder
@@ -188,7 +187,7 @@ final class Follower: Sendable {
     do throws(MalformedBytes) {
       try new.goOn(with: tail, groundwork)
     } catch {
-      // Some rows may be in memtables that are shown, where nobody sees them.
+      // Some rows may be in memtables in use, where they are invisible.
       shown.withLock { $0.isSpoiled = true }
       throw .corrupt(
         file: tail.line.number.logName, offset: tail.line.length,
@@ -210,7 +209,7 @@ final class Follower: Sendable {
     }
   }
 
-  /// Runs `body` again as long as it fails because the files changed under it.
+  /// Repeats `body` as long as it fails because the files changed meanwhile.
   static func insist<R>(_ body: () throws(EngineError) -> R) throws(EngineError) -> R {
     var last: EngineError?
     for _ in 1..<attempts {
@@ -226,20 +225,20 @@ final class Follower: Sendable {
   }
 }
 
-/// Stands for the lock where none is taken.
+/// A lock that locks nothing.
 private final class NoLock: DirectoryLock {
   func release() {}
 }
 
 extension EngineError {
-  /// What it comes to when it is the same twice: a file that nobody has put another in the place of
-  /// is missing.
+  /// The error when it occurs twice in the same way: a file is missing that was not replaced by
+  /// another.
   fileprivate var lasting: EngineError {
     guard case .superseded(let file) = self else { return self }
     return .io(operation: "openat", file: file, offset: nil, errno: SystemFailure.missingFile)
   }
 
-  /// Whether a writer at work beside the reader can be the reason.
+  /// Whether a concurrent writer can be the reason.
   var mayBeFleeting: Bool {
     switch self {
     case .corrupt, .superseded: true

@@ -1,23 +1,22 @@
 // Opening, step by step: lock, superblock, manifest, logs; then, after an unclean end, a fresh log
-// and manifest, for which nobody who reads has to wait. A directory without a database becomes one.
-// All of it blocks. What a database that was closed in good order asks for is a few small reads,
-// done by whoever opens it, because handing them to a thread that must be made first takes as long
-// again. A database that is yet to be made, or has more than a few kilobytes of logs to recover, is
-// opened on the maintenance thread.
+// and manifest, for which no reader has to wait. A directory without a database becomes one. All of
+// it blocks. A database that was closed cleanly needs a few small reads. The opener's own thread
+// makes them, because starting another thread first takes as long again. The maintenance thread
+// opens a database that must be created, or that has more than a few kilobytes of logs to recover.
 
-/// The first half: the directory is locked, and it is known what there is to do.
+/// The first half: the directory is locked, and the remaining work is known.
 struct DirectoryClaim: Sendable {
   let path: String
   let directory: SyncedDirectory
-  /// Where the directory gets its keys.
+  /// Supplies the directory's keys.
   let keyed: KeyedDirectory
   let lock: any DirectoryLock
-  /// The files that were there when the lock was taken.
+  /// The files when the lock was taken.
   let names: [String]
   /// The superblock's file as it was before the lock was taken, if there was one.
   private let slots: (any File)?
 
-  /// Takes the lock of the directory at `path`, which must not be somebody else's.
+  /// Takes the lock of the directory at `path`, which must not be held by another.
   init(
     path: String, fileLimit: Int?, environment: Environment
   ) throws(EngineError) {
@@ -27,12 +26,12 @@ struct DirectoryClaim: Sendable {
         try environment.fileSystem.openDirectory(at: path, create: true),
         environment.openFiles(under: fileLimit), isShared: false))
     directory = SyncedDirectory(keyed)
-    // Nothing is put into a directory that holds other files and no database.
+    // Nothing is put into a directory that has other files and no database.
     slots = try? directory.open(Superblock.name, access: .readOnly)
     if slots == nil { try Opening.refuseForeign(try directory.list(), path: path) }
     lock = try directory.lock(owner: "since \(environment.now())")
     do throws(EngineError) {
-      // Listed again: whoever held the lock before may have made the database meanwhile.
+      // Listed again, because the previous holder of the lock may have made the database meanwhile.
       names = try directory.list()
     } catch {
       lock.release()
@@ -40,16 +39,15 @@ struct DirectoryClaim: Sendable {
     }
   }
 
-  /// What the superblock says now. A superblock that can be read is written over and never
-  /// replaced, so the file that was opened before the lock was taken is still the one; any other is
-  /// opened again.
+  /// The current superblock. A readable superblock is overwritten and never replaced, so the file
+  /// that was opened before the lock was taken is still valid; otherwise it is opened again.
   func readSuperblock() throws(EngineError) -> Superblock {
     if let slots, let superblock = try? Superblock.read(from: slots) { return superblock }
     return try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
   }
 
   /// The database's only log, when it is so short that all of it was read at once; nil when opening
-  /// takes longer than a few reads, or meets a failure.
+  /// takes longer than a few reads, or fails.
   func readSmallLog() -> OpenedLog? {
     let logs = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
     guard names.contains(Superblock.name), logs.count == 1,
@@ -59,7 +57,7 @@ struct DirectoryClaim: Sendable {
   }
 }
 
-/// Everything an engine is made of, read or made.
+/// All parts of an engine, read or made.
 struct Opening: Sendable {
   private let options: EngineOptions
   private var environment: Environment
@@ -69,13 +67,13 @@ struct Opening: Sendable {
   private let manifest: Manifest
   private let memtables: [[Memtable]]
   private let recovered: RecoveredLog
-  /// What an unclean end left to do, and the files that were found.
+  /// The work after an unclean end, and the files that were found.
   private let replacement: LogReplacement?
   private let names: [String]
 
-  /// The second half. Gives the lock back when it throws.
+  /// The second half. Releases the lock when it throws.
   ///
-  /// - Parameter log: the only log, where it was read already.
+  /// - Parameter log: the only log, if it was read already.
   init(
     _ claim: DirectoryClaim, log: OpenedLog? = nil, options: EngineOptions,
     environment: Environment
@@ -100,7 +98,7 @@ struct Opening: Sendable {
       memtables = recovery.memtables
       recovered = recovery.recovered
       if isClean { try manifest.removeUnnamed(names) }
-      // What opened the keys is of no more use.
+      // The vault is not needed any more.
       self.environment.vault = nil
     } catch {
       lock.release()
@@ -111,7 +109,7 @@ struct Opening: Sendable {
   // MARK: - Making a database
 
   /// Whether the files are those of a database that lost power while it was made, or none at all.
-  /// The first commit makes another log, so where there is none nothing can have been committed.
+  /// The first commit makes another log, so without one nothing can have been committed.
   private static func isBlank(
     _ names: [String], _ directory: any Directory
   ) throws(EngineError) -> Bool {
@@ -127,7 +125,7 @@ struct Opening: Sendable {
     return try !Superblock.hasSoundSlot(in: file)
   }
 
-  /// Throws when the directory holds files of somebody else and no database.
+  /// Throws when the directory holds foreign files and no database.
   fileprivate static func refuseForeign(_ names: [String], path: String) throws(EngineError) {
     guard !names.contains(Superblock.name) else { return }
     guard names.allSatisfy(FileNumber.mayBeOfFile) else {
@@ -143,9 +141,9 @@ struct Opening: Sendable {
     _ claim: DirectoryClaim, _ options: EngineOptions, _ environment: Environment
   ) throws(EngineError) -> Manifest {
     let (names, directory) = (claim.names, claim.directory)
-    // A process may have been killed between making the directory and this.
+    // The process may have been killed between making the directory and this.
     try directory.syncName()
-    // The superblock first: without it whatever else is left over still counts as blank.
+    // The superblock first: without it, any leftover files still count as blank.
     if names.contains(Superblock.name) {
       try directory.remove(Superblock.name)
       try directory.sync()
@@ -186,8 +184,8 @@ struct Opening: Sendable {
 
   // MARK: - Reading a database
 
-  /// Reads the manifest and the logs; once more for each group whose key turns out in the logs to
-  /// be another one.
+  /// Reads the manifest and the logs. Repeats this for each group whose key turns out from the logs
+  /// to be another.
   private static func read(
     _ claim: DirectoryClaim, _ log: OpenedLog?, _ options: EngineOptions,
     _ environment: Environment
@@ -204,14 +202,14 @@ struct Opening: Sendable {
     }
   }
 
-  /// Reads the logs. Answers also with the names of files that may be ours.
+  /// Reads the logs. Also returns the names of files that may be ours.
   private static func recover(
     _ manifest: Manifest, _ names: [String], _ directory: SyncedDirectory,
     _ options: EngineOptions, opened log: OpenedLog? = nil
   ) throws(EngineError) -> ([String], Recovery) {
     directory.keyring?.groups.note(manifest.state.groups)
     let next = manifest.state.nextFile
-    // What cannot be ours is as if it were not there.
+    // Files that cannot be ours are ignored.
     let names = names.filter { name in FileNumber.ofFile(name)?.isOurs(next: next) ?? true }
     for name in names {
       if let number = FileNumber.ofFile(name) { manifest.reserve(through: number) }
@@ -219,7 +217,7 @@ struct Opening: Sendable {
     var recovery = Recovery(
       directory: directory, identity: manifest.superblock.identity, manifest: manifest.state,
       memtableSize: options.memtableSize)
-    // Nobody else changes the directory under the lock.
+    // Under the lock, no other process changes the directory.
     try recovery.replay(names, opened: log)
     return (names, recovery)
   }
@@ -231,17 +229,17 @@ struct Opening: Sendable {
     let manifest = try Manifest.load(
       superblock, directory: directory, environment: environment,
       rotationSize: options.manifestSize, limits: options.manifestLimits)
-    // What is new from here on is sealed as the superblock says.
+    // Files made from here on are sealed as the superblock says.
     if let change = superblock.change { manifest.numbers.stepTo(change.firstOfOthers) }
     return manifest
   }
 
   // MARK: - The engine
 
-  /// Puts the parts together.
+  /// Assembles the parts.
   ///
-  /// - Parameter remote: makes what sends and follows commits where a store has the rows, as of
-  ///   some commit; what is in the directory is then of no use but for being there.
+  /// - Parameter remote: makes what sends and follows commits when a store has the rows, as of some
+  ///   commit. The contents of the directory are then unused but must exist.
   func makeEngine(
     maintenance: any Worker, logWorker: any Worker, on remote: RemoteRows? = nil,
     _ makeSession: (ViewHolder) -> RemoteSession? = { _ in nil }
@@ -281,7 +279,7 @@ struct Opening: Sendable {
       directory: directory, keyed: keyed, lock: lock, environment: environment, options: options,
       manifest: manifest, views: views, sequencer: sequencer, cache: cache,
       valueFiles: valueFiles, maintenance: maintenance, unfinished: replacement.map { ($0, names) })
-    // Where it fails for the moment, whoever writes first tries again.
+    // If that fails for the moment, the first writer tries again.
     let live = manifest.state.groups.live
     let keepsOtherKeys = (try? keyed.keyring?.groups.correction(for: live)) != nil
     if replacement != nil || keepsOtherKeys {
@@ -293,7 +291,7 @@ struct Opening: Sendable {
 }
 
 extension ShardView {
-  /// The rows that a store has, with nothing above them.
+  /// The rows of a store, with nothing on top.
   fileprivate convenience init(on remote: RemoteRows) {
     var state = ShardState()
     state.flushedThrough = remote.base.sequence

@@ -1,13 +1,13 @@
-// What the files of a database say at one moment, as somebody reads them who has no lock: the
-// superblock and the manifest, and behind them the commits in the logs. Used by the follower.
+// The state of a database's files at one moment, as read without a lock: the superblock and the
+// manifest, and after them the commits in the logs. The follower uses it.
 
-/// What the superblock and the manifest say.
+/// The contents of the superblock and the manifest.
 struct Groundwork: Sendable {
   let superblock: Superblock
   let manifest: Manifest
   private let manifestSize: UInt64
 
-  /// Reads them, and has the directory's keys be what they say.
+  /// Reads them, and sets the directory's keys accordingly.
   init(
     in directory: KeyedDirectory, _ environment: Environment, _ options: EngineOptions
   ) throws(EngineError) {
@@ -17,7 +17,7 @@ struct Groundwork: Sendable {
         after: directory.keyring, with: environment.vault, at: directory.path,
         random: environment.random))
     directory.keyring?.groups.lookAgain()
-    // First its size: an edit that comes between the two is then seen by the next look.
+    // Its size first: an edit that comes in between is then noticed by the next check.
     manifestSize = try Self.manifestSize(superblock, in: directory)
     manifest = try Manifest.load(
       superblock, directory: directory, environment: environment,
@@ -25,7 +25,7 @@ struct Groundwork: Sendable {
     directory.keyring?.groups.note(manifest.state.groups)
   }
 
-  /// Whether the files still say the same, which two small reads tell.
+  /// Whether the files are still the same, which two small reads determine.
   func isCurrent(in directory: any Directory) throws(EngineError) -> Bool {
     guard try Self.superblock(in: directory) == superblock else { return false }
     return try Self.manifestSize(superblock, in: directory) == manifestSize
@@ -44,8 +44,7 @@ struct Groundwork: Sendable {
     try directory.open(superblock.manifest.manifestName, access: .readOnly).size()
   }
 
-  /// Every run of each shard, with as many of its files open as may be. Those that `old` has are
-  /// the same.
+  /// Every run of each shard, with as many of its files open as possible. Runs of `old` are reused.
   func openRuns(
     after old: [ShardView]?, in directory: any Directory, _ cache: BlockCache,
     _ valueFiles: ValueFiles
@@ -65,9 +64,9 @@ struct Groundwork: Sendable {
     return shards
   }
 
-  /// Opens files before the writer removes them, as many as may be, first those that merges replace
-  /// soonest. That the others are there is told by their names; a read that comes too late for one
-  /// of them says so.
+  /// Opens files before the writer removes them, as many as possible, first those that merges
+  /// replace soonest. The names show that the others exist; a read that comes too late for one of
+  /// them reports that.
   private func hold(_ shards: [[Run]], in directory: any Directory) throws(EngineError) {
     let depth = shards.map(\.count).max() ?? 0
     let runs = (0..<depth).flatMap { place in shards.compactMap { $0.dropFirst(place).first } }
@@ -86,16 +85,16 @@ struct Groundwork: Sendable {
   }
 }
 
-/// What the files of a database say at one moment.
+/// The state of a database's files at one moment.
 struct Sighting: Sendable {
   private(set) var groundwork: Groundwork
-  /// Where the line of commits ends.
+  /// The end of the order of commits.
   private(set) var line: RecoveredLog
   private var rows: RecoveredRows
-  /// Whether rows of commits that cannot be shown are in the memtables.
+  /// Whether the memtables have rows of commits that cannot be shown.
   var isSpoiled = false
 
-  /// Reads all logs from the manifest's floor on; with it come the commits in them.
+  /// Reads all logs from the manifest's floor on, including their commits.
   static func read(
     _ groundwork: Groundwork, in directory: any Directory, _ options: EngineOptions,
     _ cache: BlockCache
@@ -109,8 +108,8 @@ struct Sighting: Sendable {
     return (sighting, recovery.commits)
   }
 
-  /// Takes in what came since; the rows go into the memtables that are shown, where they are seen
-  /// once the line's end is published. When it throws this is of no use any more.
+  /// Takes in what is new. The rows go into the memtables in use, and become visible when the new
+  /// end is published. When it throws, this value must not be used any more.
   mutating func goOn(with tail: LogTail, _ groundwork: Groundwork) throws(MalformedBytes) {
     for commit in tail.commits { try rows.insert(commit, log: tail.line.number) }
     rows.link()
@@ -119,7 +118,7 @@ struct Sighting: Sendable {
     line = tail.line
   }
 
-  /// What reads use.
+  /// The shards that reads use.
   func shards(with runs: [[Run]]) -> [ShardView] {
     zip(rows.memtables, runs).enumerated().map { index, parts in
       ShardView(
@@ -128,7 +127,7 @@ struct Sighting: Sendable {
     }
   }
 
-  /// Whether no memtable has come or gone.
+  /// Whether no memtable has been added or removed.
   func hasSameMemtables(as other: Sighting) -> Bool {
     zip(rows.memtables, other.rows.memtables).allSatisfy { mine, others in
       mine.count == others.count && zip(mine, others).allSatisfy { $0 === $1 }
