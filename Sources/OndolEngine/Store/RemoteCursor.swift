@@ -1,21 +1,21 @@
-// Walks over a store's rows as of a base, a page after the other. A step into a page that is not in
-// memory fetches it, or says that it would block; each further page is larger, as whoever goes on
-// will go on.
+// Walks over a store's rows as of a base, page after page. A step into a page that is not in memory
+// fetches it, or reports that it would block. Each further page is larger, because a walk that has
+// continued is likely to continue.
 
-/// A place among the rows of a store. Not to be shared between threads.
+/// A position among the rows of a store. Must not be shared between threads.
 final class RemoteCursor {
   private let rows: RemoteRows
   private let lower: [UInt8]
   private let upper: [UInt8]
-  /// Whether a move may wait for the store; one that may not throws `.wouldBlock` instead, and
-  /// leaves the cursor nowhere.
+  /// Whether a move may wait for the store. If not, it throws `.wouldBlock` instead, and the cursor
+  /// has no position.
   var mayBlock = true
   private var page: RemotePage?
   private var row = 0
-  /// Rows to be fetched next.
+  /// Rows to fetch next.
   private var fetched = RemoteRows.leastFetched
 
-  /// Rows from `lower` on and before `upper`; no bound where that is empty.
+  /// Rows from `lower` on and before `upper`; no bound when that is empty.
   init(_ rows: RemoteRows, from lower: [UInt8], to upper: [UInt8]) {
     self.rows = rows
     self.lower = lower
@@ -80,7 +80,7 @@ final class RemoteCursor {
     if !start.isEmpty { try enter(before: start) }
   }
 
-  /// Goes to the first row from `key` on.
+  /// Moves to the first row from `key` on.
   private func enter(from key: [UInt8]) throws(EngineError) {
     page = nil
     var key = key
@@ -95,7 +95,7 @@ final class RemoteCursor {
     }
   }
 
-  /// Goes to the last row before `key`, no bound when empty.
+  /// Moves to the last row before `key`; no bound when empty.
   private func enter(before key: [UInt8]) throws(EngineError) {
     page = nil
     var key = key

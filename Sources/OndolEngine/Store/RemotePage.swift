@@ -1,10 +1,10 @@
-// Rows of a store as of one commit, side by side in memory and never changed: all that there are in
-// a range of keys. Cursors borrow from them. What a key alone has, or has not, is a page as well:
-// its range ends right behind the key.
+// Rows of a store as of one commit, side by side in memory and immutable: all rows in a range of
+// keys. Cursors borrow from them. The presence or absence of a single key is also a page: its range
+// ends directly after the key.
 
 internal import Synchronization
 
-/// All rows with keys from `lower` on and before `upper`; no bound where that is empty.
+/// All rows with keys from `lower` on and before `upper`; no bound when that is empty.
 final class RemotePage: Sendable {
   private struct Ends: Sendable {
     var key: Int
@@ -14,9 +14,9 @@ final class RemotePage: Sendable {
   let lower: [UInt8]
   let upper: [UInt8]
   private let bytes: [UInt8]
-  /// Where the key and the value of each row end.
+  /// The ends of the key and the value of each row.
   private let ends: [Ends]
-  /// Whether somebody has read from it since the cache looked last.
+  /// Whether it was read since the cache last checked.
   let isUsed = Atomic(true)
 
   /// - Parameter rows: those of the range, in the order of their keys.
@@ -37,17 +37,17 @@ final class RemotePage: Sendable {
     self.ends = ends
   }
 
-  /// What is known of one key alone.
+  /// The state of a single key.
   convenience init(at key: [UInt8], value: [UInt8]?) {
     self.init(from: key, to: key + [0], value.map { [(key, $0)] } ?? [])
   }
 
   var count: Int { ends.count }
 
-  /// What it takes in memory, about.
+  /// Its approximate memory in bytes.
   var sizeBytes: Int { 200 + bytes.count + 16 * ends.count + lower.count + upper.count }
 
-  /// The key of a row, for whoever holds the page.
+  /// The key of a row, borrowed from the holder of the page.
   @_lifetime(borrow owner)
   func key<Owner: ~Copyable>(_ row: Int, heldBy owner: borrowing Owner) -> RawSpan {
     let bytes = bytes
@@ -55,14 +55,14 @@ final class RemotePage: Sendable {
     return held(bytes.bytes.extracting(start..<ends[row].key), by: owner)
   }
 
-  /// The value of a row, for whoever holds the page.
+  /// The value of a row, borrowed from the holder of the page.
   @_lifetime(borrow owner)
   func value<Owner: ~Copyable>(_ row: Int, heldBy owner: borrowing Owner) -> RawSpan {
     let bytes = bytes
     return held(bytes.bytes.extracting(ends[row].key..<ends[row].value), by: owner)
   }
 
-  /// How the key of a row compares with `key`.
+  /// The order of a row's key relative to `key`.
   func compare(_ row: Int, with key: RawSpan) -> Int { self.key(row, heldBy: self).compare(key) }
 
   /// The first row whose key is `key` or above; `count` when there is none.
@@ -87,7 +87,7 @@ final class RemotePage: Sendable {
     return key.compare(lower.bytes) >= 0 && isBefore(upper: key)
   }
 
-  /// Whether `key` is in front of the end of its range.
+  /// Whether `key` is before the end of its range.
   func isBefore(upper key: RawSpan) -> Bool {
     let upper = upper
     return upper.isEmpty || key.compare(upper.bytes) < 0
@@ -103,13 +103,13 @@ final class RemotePage: Sendable {
     return isBefore(upper: key.bytes)
   }
 
-  /// The hash of the first key it can have.
+  /// The hash of its first possible key.
   func hash(seed: UInt64) -> UInt64 {
     let lower = lower
     return KeyHash.hash(lower.bytes, seed: seed)
   }
 
-  /// The same range with `changes` in it, which are in the order of their keys and within.
+  /// The same range with `changes` applied, which are in the order of their keys and within it.
   func applying(_ changes: ArraySlice<RemoteChange>) -> RemotePage {
     var rows: [(key: [UInt8], value: [UInt8])] = []
     rows.reserveCapacity(count + changes.count)
@@ -132,14 +132,14 @@ final class RemotePage: Sendable {
   }
 }
 
-/// What commits have made of a row: its value, or nothing.
+/// The result of commits for a row: its value, or nothing.
 struct RemoteChange: Sendable {
   var key: [UInt8]
   var value: [UInt8]?
 }
 
 extension [UInt8] {
-  /// How these bytes stand to others: below zero when they come first.
+  /// The order of these bytes relative to others: negative when they come first.
   func order(_ other: [UInt8]) -> Int { bytes.compare(other.bytes) }
 
   func order(_ other: RawSpan) -> Int { bytes.compare(other) }

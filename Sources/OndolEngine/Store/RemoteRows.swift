@@ -1,11 +1,11 @@
-// What is known in memory of a store's rows as of one commit, the base: pages, which come when they
-// are missed and go when there are too many. Commits behind the base are in the memtables above,
-// which tell what has changed since; so pages stay right for as long as the base is used. Where the
-// memtables have become too large the base is moved: their rows are put into the pages of another
-// one of these, and views that are held go on with this.
+// A cache of a store's rows as of one commit, the base. Pages are fetched on a cache miss and
+// evicted when there are too many. Commits after the base are in the memtables above, which show
+// what has changed since, so pages stay valid as long as the base is used. When the memtables have
+// become too large, the base is moved: their rows are applied to the pages of a new cache, and
+// views in use keep this one.
 //
-// Single rows are found by their hash. Ranges lie in the order of their keys and do not overlap: of
-// two reads that fetch the same at once, one keeps what it has to itself.
+// Single rows are found by their hash. Ranges are in the order of their keys and do not overlap: of
+// two concurrent reads that fetch the same rows, one keeps its page to itself.
 
 internal import Synchronization
 
@@ -16,13 +16,13 @@ final class RemoteRows: Sendable {
     var points: [UInt64: RemotePage] = [:]
     /// In the order of their keys.
     var ranges: [RemotePage] = []
-    /// All of them, for the hand that looks which are used.
+    /// All of them, for the eviction hand.
     var ring: [RemotePage] = []
     var hand = 0
     var sizeBytes = 0
   }
 
-  /// The commit as of which rows are here.
+  /// The commit as of which the rows are valid.
   let base: CommitPoint
   private let store: any RemoteStore
   private let budgetBytes: Int
@@ -30,7 +30,7 @@ final class RemoteRows: Sendable {
   private let bases: RemoteBases
   private let state: Guarded<State>
 
-  /// - Parameter seed: for hashes that nobody who chooses keys can know.
+  /// - Parameter seed: for hashes that a person who chooses keys cannot predict.
   init(
     _ store: any RemoteStore, asOf base: CommitPoint, budgetBytes: Int, seed: UInt64,
     _ bases: RemoteBases
@@ -48,9 +48,9 @@ final class RemoteRows: Sendable {
 
   // MARK: - Single rows
 
-  /// Gives the value at `key` to `body`.
+  /// Passes the value at `key` to `body`.
   ///
-  /// - Returns: whether there is one; nil when it must be fetched and it may not block.
+  /// - Returns: whether there is one; nil when it must be fetched and may not block.
   func find(
     _ key: RawSpan, mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
   ) throws(EngineError) -> Bool? {
@@ -59,7 +59,7 @@ final class RemoteRows: Sendable {
     return Self.give(try load([key.array])[0], key, body)
   }
 
-  /// The same for a key that is not here, when the store answers at once; nil when it does not.
+  /// The same for a key that is not cached, when the store answers at once; nil when it does not.
   func findAtOnce(
     _ key: RawSpan, _ body: (RowKind, RawSpan) -> Void
   ) throws(EngineError) -> Bool? {
@@ -76,7 +76,7 @@ final class RemoteRows: Sendable {
     return true
   }
 
-  /// A page that tells of `key`.
+  /// A page that covers `key`.
   private func known(_ key: RawSpan) -> RemotePage? {
     let hash = KeyHash.hash(key, seed: seed)
     let page = state.withLock { state -> RemotePage? in
@@ -87,18 +87,18 @@ final class RemoteRows: Sendable {
     return page
   }
 
-  /// Fetches those of the keys that are not here, all at once. Blocks.
+  /// Fetches the keys that are not cached, all at once. Blocks.
   func warm(_ keys: some Sequence<[UInt8]>) throws(EngineError) {
     let missing = Set(keys.filter { known($0.bytes) == nil })
     if !missing.isEmpty { _ = try load(Array(missing)) }
   }
 
-  /// Fetches what the keys have; answers in their order.
+  /// Fetches the rows of the keys; returns their pages in the keys' order.
   private func load(_ keys: [[UInt8]]) throws(EngineError) -> [RemotePage] {
     try keep(try store.rows(at: keys, asOf: base), at: keys)
   }
 
-  /// Keeps what a store has answered for the keys; a page for each, in their order.
+  /// Caches the store's answer for the keys; returns a page for each, in their order.
   private func keep(
     _ rows: [RemoteRow], at keys: [[UInt8]]
   ) throws(EngineError) -> [RemotePage] {
@@ -120,11 +120,11 @@ final class RemoteRows: Sendable {
 
   // MARK: - Ranges
 
-  /// Rows that a cursor fetches at once, at first and at most.
+  /// The number of rows that a cursor fetches at once, at first and at most.
   static let leastFetched = 256
   static let mostFetched = 4096
 
-  /// The page with the rows from `key` on; one is fetched that ends at `upper` at the latest.
+  /// The page with the rows from `key` on; if it must be fetched, it ends at `upper` at the latest.
   func page(
     from key: [UInt8], to upper: [UInt8], atMost count: Int, mayBlock: Bool
   ) throws(EngineError) -> RemotePage {
@@ -144,7 +144,7 @@ final class RemoteRows: Sendable {
       RemotePage(from: key, to: isWhole ? bound : (rows.last?.key ?? key) + [0], rows))
   }
 
-  /// The page with the rows in front of `key`, no bound when empty; one is fetched that begins at
+  /// The page with the rows before `key`, no bound when empty; if it must be fetched, it begins at
   /// `lower` at the earliest.
   func page(
     before key: [UInt8], from lower: [UInt8], atMost count: Int, mayBlock: Bool
@@ -183,7 +183,7 @@ final class RemoteRows: Sendable {
     return decoded
   }
 
-  /// Keeps a page, unless somebody has fetched some of it meanwhile.
+  /// Caches a page, unless another read has cached part of it meanwhile.
   private func keep(_ page: RemotePage) -> RemotePage {
     state.withLock { state in
       guard state.insert(page) else { return }
@@ -194,7 +194,7 @@ final class RemoteRows: Sendable {
 
   // MARK: - Memory
 
-  /// Lets go of pages that nobody has used for a round, until the rest is within the budget.
+  /// Evicts pages that were not used for a round, until the rest is within the budget.
   private func evict(_ state: inout State) {
     var looks = 2 * state.ring.count
     while state.sizeBytes > budgetBytes, looks > 0, !state.ring.isEmpty {
@@ -222,8 +222,8 @@ final class RemoteRows: Sendable {
 
   // MARK: - Moving the base
 
-  /// The rows as of a later commit, with what is known here and `changes`: what the commits between
-  /// have made of rows, in the order of their keys.
+  /// The rows as of a later commit: the cached rows with `changes`, the results of the commits in
+  /// between, in the order of their keys.
   ///
   /// - Complexity: O(pages + changes), and the rows of the pages that change.
   func moved(to base: CommitPoint, by changes: [RemoteChange]) -> RemoteRows {
@@ -253,7 +253,7 @@ final class RemoteRows: Sendable {
 }
 
 extension RemoteRows.State {
-  /// The place of the first range that begins behind `key`.
+  /// The place of the first range that begins after `key`.
   private func place(behind key: RawSpan) -> Int {
     var (low, high) = (0, ranges.count)
     while low < high {
@@ -274,14 +274,14 @@ extension RemoteRows.State {
     return ranges[place - 1]
   }
 
-  /// Where the next range behind `key` begins.
+  /// Where the next range after `key` begins.
   fileprivate func lower(behind key: RawSpan) -> [UInt8]? {
     let place = place(behind: key)
     return place < ranges.count ? ranges[place].lower : nil
   }
 
-  /// The range with the rows in front of `key`, no bound when empty; where there is none, the end
-  /// of the last one before.
+  /// The range with the rows before `key`, no bound when empty; if there is none, the end of the
+  /// last one before.
   fileprivate func range(before key: [UInt8]) -> (RemotePage?, [UInt8]) {
     var place = ranges.count
     if !key.isEmpty {
@@ -295,7 +295,7 @@ extension RemoteRows.State {
     return reaches ? (range, []) : (nil, range.upper)
   }
 
-  /// Puts a range in its place; false when it overlaps another or has no key.
+  /// Inserts a range; false when it overlaps another or has no key.
   fileprivate mutating func insert(_ page: RemotePage) -> Bool {
     guard page.upper.isEmpty || page.lower.order(page.upper) < 0 else { return false }
     let place = place(behind: page)
@@ -317,8 +317,8 @@ extension RemoteRows.State {
   }
 }
 
-/// Keeps what is visible as of a snapshot's base from being forgotten, in all processes, while it
-/// lives.
+/// Keeps the rows visible as of a snapshot's base from being removed, in all processes, while it
+/// exists.
 package final class HeldBase: Sendable {
   private let bases: RemoteBases
   private let base: CommitPoint
@@ -332,11 +332,11 @@ package final class HeldBase: Sendable {
 }
 
 extension RemoteRows {
-  /// Keeps the rows as they are here from being forgotten.
+  /// Keeps the rows as of this base from being removed.
   func hold() -> HeldBase { HeldBase(base, in: bases) }
 }
 
-/// The bases that somebody reads from: nothing above the oldest may be forgotten.
+/// The bases in use: nothing after the oldest may be removed.
 final class RemoteBases: Sendable {
   private let counts = Guarded<[CommitPoint: Int]>([:])
 

@@ -1,18 +1,19 @@
-// A value as a store keeps it. Values hold their commit's number and time at places of their own;
-// only the store knows both, and it should not have to look for those places. So it puts the time
-// in front of what it is given, and has the number beside; whoever reads the value fills it in.
+// A value in the form in which a store keeps it. Values have their commit's number and time at
+// positions of their own. Only the store knows both, and it should not have to find these
+// positions. So it adds the time before the value it receives, and stores the number beside it; the
+// reader of the value fills them in.
 //
-//   time         8 bytes, two's complement, high byte first: put there by the store
+//   time         8 bytes, two's complement, high byte first: added by the store
 //   stamps       varint: how many
 //   each stamp   varint offset, one byte: its form
 //   value        the rest
 
 /// The bytes of a value in a store.
 package enum RemoteValue {
-  /// Bytes of the time in front.
+  /// Bytes of the time at the beginning.
   package static let timeLength = 8
 
-  /// What the store is given: everything but the time.
+  /// The form that the store receives: everything except the time.
   static func encode(_ value: RawSpan, _ stamps: [RemoteStamp]) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(value.byteCount + 1 + 4 * stamps.count)
@@ -61,7 +62,7 @@ package enum RemoteValue {
     return value
   }
 
-  /// The time, as a store puts it in front of a value.
+  /// The time in the form that a store adds before a value.
   package static func time(_ time: Int64) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.appendBigEndian(time)
@@ -70,7 +71,7 @@ package enum RemoteValue {
 }
 
 extension StampForm {
-  /// How it is told in a store.
+  /// Its code in a store.
   package var code: UInt8 {
     switch self {
     case .sequence: 0
@@ -92,7 +93,7 @@ extension StampForm {
 }
 
 extension [UInt8] {
-  /// Fills a stamp in; false when it is not within.
+  /// Fills in a stamp; false when it is out of bounds.
   package mutating func stamp(_ stamp: RemoteStamp, with point: CommitPoint) -> Bool {
     guard stamp.offset >= 0, stamp.offset <= count - 8 else { return false }
     overwriteStamp(stamp.form, at: stamp.offset, point.sequence, time: point.time)
