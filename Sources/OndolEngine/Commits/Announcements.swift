@@ -1,37 +1,36 @@
-// Stage 6 of the write path: whoever follows the database is told of each commit, one after the
-// other, in the order of commits and once it is visible. A note travels with its batch through the
-// sequencer, which is the only one who knows that order, and is handed over by a committer, never
-// by the thread that syncs.
+// Stage 6 of the write path: the database's follower receives each commit, one after the other, in
+// the order of commits and once it is visible. A note travels with its batch through the sequencer,
+// which alone knows that order. A committer delivers it, never the thread that syncs.
 
 /// A commit that has become visible.
 package struct Announcement: Sendable {
   package var sequence: SequenceNumber
   /// Microseconds since 1970.
   package var time: Int64
-  /// What the batch carried.
+  /// The note of the batch.
   package var note: any AnyObject & Sendable
 }
 
-/// Announcements on their way from the sequencer to the one who follows.
+/// Announcements between the sequencer and the follower.
 struct Announcements: Sendable {
   typealias Follower = @Sendable (Announcement) -> Void
 
-  /// Who is told; nobody at first.
+  /// The recipient; none at first.
   var follower: Follower?
-  /// Of commits that have their place and were not handed over yet, in order.
+  /// Announcements of placed commits that were not delivered yet, in order.
   private var waiting: [Announcement] = []
-  /// Whether somebody hands them over right now.
+  /// Whether a thread is delivering at the moment.
   private var isDelivering = false
-  /// The first of those that are being handed over.
+  /// The first of those being delivered.
   private var delivered: SequenceNumber?
 
   mutating func add(_ announcement: Announcement) {
     if follower != nil { waiting.append(announcement) }
   }
 
-  /// What is to be handed over next, and to whom, by the caller, who comes back until there is
-  /// nothing: of commits up to `published`, which are visible. Nil when there is nothing, or
-  /// somebody else is at it.
+  /// The next announcements to deliver, and their recipient: of commits up to `published`, which
+  /// are visible. The caller delivers them and calls this again until it returns nil. Nil when
+  /// there is nothing, or another thread is delivering.
   mutating func take(
     through published: SequenceNumber, goingOn: Bool
   ) -> (announcements: [Announcement], follower: Follower)? {
@@ -45,7 +44,7 @@ struct Announcements: Sendable {
     return (announcements, follower)
   }
 
-  /// Whether all up to `sequence` have been handed over.
+  /// Whether all up to `sequence` have been delivered.
   func isDone(through sequence: SequenceNumber) -> Bool {
     [waiting.first?.sequence, delivered].allSatisfy { $0.map { $0 > sequence } ?? true }
   }

@@ -1,11 +1,11 @@
 // The order of commits between being placed and being published, as a plain value: no lock, no
-// file, no clock. The sequencer holds it under its lock and does what it answers.
+// file, no clock. The sequencer keeps it under its lock and acts on its results.
 //
 // A commit is placed (it has its sequence, its time and its place in the log), then written, then
-// synced; and it is published when it has come as far as its durability asks and everything before
-// it is published. So what readers see is always a prefix of the one history.
+// synced. It is published when it has come as far as its durability requires and everything before
+// it is published. So readers always see a prefix of the one history.
 
-/// Places commits in order and says which are published.
+/// Places commits in order and determines which are published.
 struct CommitState: Sendable {
   private struct Pending: Sendable {
     var sequence: SequenceNumber
@@ -16,7 +16,7 @@ struct CommitState: Sendable {
 
   /// Placed and not yet published, in order.
   private var pending: [Pending] = []
-  /// Where writes begin that have not finished, and where frames begin that nobody writes yet.
+  /// The starts of unfinished writes, and of frames that are not being written yet.
   private var unwritten: [LogPosition] = []
 
   private(set) var lastPlaced: SequenceNumber
@@ -38,14 +38,14 @@ struct CommitState: Sendable {
     syncedThrough = end
   }
 
-  /// The commit time for a commit placed now: the clock's, but always later than the one before.
+  /// The time of a commit placed now: the clock's, but always later than the previous one.
   func nextTime(now: Int64) -> Int64 {
     max(now, lastTime &+ 1)
   }
 
   /// Adds the next commit, whose frames end at `end`.
   ///
-  /// - Parameter start: where a write, or frames put off, begin with it; nil when it joins those.
+  /// - Parameter start: where a write, or deferred frames, begin with it; nil when it joins those.
   mutating func place(
     time: Int64, end: LogPosition, durability: Durability, writtenFrom start: LogPosition?
   ) -> SequenceNumber {
@@ -57,28 +57,28 @@ struct CommitState: Sendable {
     return lastPlaced
   }
 
-  /// Notes that what began at `start` is written.
+  /// Records that the write that began at `start` is done.
   mutating func endWrite(at start: LogPosition) {
     if let index = unwritten.firstIndex(of: start) { unwritten.remove(at: index) }
   }
 
-  /// Everything before it is written, and a sync begun now will cover it.
+  /// Everything before it is written, so a sync begun now will cover it.
   var writtenThrough: LogPosition {
     unwritten.min() ?? placedEnd
   }
 
-  /// Notes that a sync begun when `writtenThrough` was `position` has ended well.
+  /// Records that a sync begun when `writtenThrough` was `position` has succeeded.
   mutating func markSynced(through position: LogPosition) {
     syncedThrough = max(syncedThrough, position)
   }
 
-  /// Publishes all that can be, in order, and returns the new published sequence if it moved.
+  /// Publishes everything possible, in order, and returns the new published sequence if it moved.
   mutating func publish() -> SequenceNumber? {
     let writtenThrough = writtenThrough
     let count = pending.prefix { commit in
       switch commit.durability {
       case .memory: true
-      // Its own frames and all before them: a hole in the log would end history in front of it.
+      // Its own frames and all before them: a hole in the log would end history before it.
       case .process, .periodic: commit.end <= writtenThrough
       case .power: commit.end <= syncedThrough
       }

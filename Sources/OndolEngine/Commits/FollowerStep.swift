@@ -1,14 +1,14 @@
-// What a reader beside a writer comes to show with one look at the files: from one commit to a
-// later one in one step. Whoever listens is told of that step, on the thread that made it; which
-// rows are different is worked out only when asked.
+// What a reader beside a writer newly shows after one check of the files: from one commit to a
+// later one in one step. Listeners receive that step on the thread that made it. The changed rows
+// are determined only on request.
 
-/// What a refresh shows that was not shown before.
+/// The new part of what a refresh shows.
 package struct FollowerStep: Sendable {
-  /// What was shown.
+  /// What was shown before.
   package let before: Snapshot
   /// What is shown now: later commits than in `before`.
   package let after: Snapshot
-  /// Commits in order, up to the last one that is shown.
+  /// Commits in order, up to the last visible one.
   private let commits: [RecoveredCommit]
 
   init(before: Snapshot, after: Snapshot, commits: [RecoveredCommit]) {
@@ -18,8 +18,8 @@ package struct FollowerStep: Sendable {
   }
 
   /// Shows every row that the commits of this step changed, with the commit, in the order of
-  /// commits. False, and nothing is shown, when it is not known: some of the commits are in no log
-  /// any more.
+  /// commits. Returns false, and shows nothing, when they are unknown: some of the commits are in
+  /// no log any more.
   package func visitRows(
     _ body: (_ key: RawSpan, _ commit: CommitPoint) -> Void
   ) throws(EngineError) -> Bool {

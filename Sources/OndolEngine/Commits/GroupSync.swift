@@ -1,39 +1,39 @@
-// How commits come together for one sync, as a plain value: no lock, no file, no clock. Those with
-// `.power` that are placed while a sync is under way leave their frames to the next one, which
-// writes them all at once. And before that begins, the log's thread gives those whom the last one
-// satisfied a moment to commit again: else writers fall into two camps that wait for each other's
-// syncs, and each sync covers half of what it could.
+// How commits share one sync, as a plain value: no lock, no file, no clock. Commits with `.power`
+// that are placed during a sync leave their frames to the next one, which writes them all at once.
+// Before that begins, the log's thread gives the commits that the last sync satisfied a moment to
+// commit again. Otherwise writers would split into two groups that wait for each other's syncs, and
+// each sync would cover half of what it could.
 
-/// Frames put off, and whose turn it is to sync.
+/// Deferred frames, and who syncs next.
 struct GroupSync: Sendable {
-  /// Bytes of a commit from which its committer writes it: longer ones had better not be copied
-  /// where others wait.
+  /// Commits of at least this many bytes are written by their committer, because copying them would
+  /// make others wait.
   private static let longFrame = 64 << 10
-  /// Microseconds of a pause; systems make about twice as many of it.
+  /// Microseconds of a pause; systems make it about twice as long.
   static let pause: Int64 = 50
-  /// Pauses are made only where a sync takes so many times as long.
+  /// Pauses are made only when a sync takes at least this many times as long.
   private static let leastSyncs: Int64 = 10
-  /// And take no more than this part of one, all together.
+  /// All pauses together take no more than this part of a sync.
   private static let largestShare: Int64 = 4
 
-  /// Bytes that may be put off.
+  /// The most bytes that may be deferred.
   private let limit: UInt64
-  /// Whether a commit that is alone may sync on its own thread.
+  /// Whether a lone commit may sync on its own thread.
   private let callersSync: Bool
 
-  /// Frames put off, not yet written, and where they begin: those of `.memory` commits, and of
-  /// `.power` commits that came while a sync was under way.
+  /// Deferred frames, not yet written, and where they begin: those of `.memory` commits, and of
+  /// `.power` commits that came during a sync.
   private var deferred: [UInt8] = []
   private var deferredOffset: UInt64 = 0
-  /// `.power` commits among them; the end of the sync sees to those.
+  /// The number of `.power` commits among them; the end of the sync handles those.
   private(set) var gathered = 0
-  /// As many as there will be once all whom the last sync satisfied commit again.
+  /// Their number once all commits that the last sync satisfied have been followed by another.
   private var awaited = 0
   /// Microseconds that the last sync took.
   private var duration: Int64 = 0
   private var isUnderWay = false
-  /// Whether commits have lately waited for each other's syncs. One that is alone syncs on its own
-  /// thread; among several that would only keep a thread of the pool from the others.
+  /// Whether commits have recently waited for each other's syncs. A lone commit syncs on its own
+  /// thread; with several, that would only keep a thread of the pool from the others.
   private var hasCompany = false
   /// When the sync is due that `.periodic` commits wait for.
   private var deadline: Int64?
@@ -47,14 +47,12 @@ struct GroupSync: Sendable {
 
   var isPuttingOff: Bool { !deferred.isEmpty }
 
-  /// Takes what the commit that was placed last would write, up to `end`: answers with the bytes to
-  /// write, joined with the frames put off before it, or puts it off too. It may wait for others
-  /// where nobody waits for it, as for `.memory`, and where it goes with them into one write with
-  /// one sync.
+  /// Takes the frames of the commit that was placed last, up to `end`: returns the bytes to write,
+  /// joined with earlier deferred frames, or defers them as well. Frames may wait when no caller waits
+  /// for them, as for `.memory`, and when they share one write and one sync with others.
   ///
-  /// Where it is alone, and everything in front of it is on the device, the write may sync its own
-  /// bytes; if anything were not, a power cut could leave a hole in front of a commit that was
-  /// acknowledged.
+  /// For a lone commit, when everything before it is on the device, the write may sync its own
+  /// bytes. If anything were not, a power cut could leave a hole before an acknowledged commit.
   ///
   /// - Parameter isSecured: whether its log is found after a power cut.
   mutating func take(
@@ -85,7 +83,7 @@ struct GroupSync: Sendable {
     return write
   }
 
-  /// Frames put off, about to be written.
+  /// Deferred frames that are about to be written.
   struct DeferredWrite: Sendable {
     let log: LogFile
     let offset: UInt64
@@ -95,7 +93,7 @@ struct GroupSync: Sendable {
     var end: LogPosition { log.position(of: offset + UInt64(bytes.count)) }
   }
 
-  /// Gives away what is put off, which is all for `log`.
+  /// Removes and returns the deferred frames, which are all for `log`.
   mutating func takeDeferred(for log: LogFile?) -> DeferredWrite? {
     guard let log, !deferred.isEmpty else { return nil }
     defer {
@@ -107,9 +105,9 @@ struct GroupSync: Sendable {
 
   // MARK: - Syncs
 
-  /// Begins a sync if one begun now would satisfy anybody; it is the caller's to make.
+  /// Begins a sync if one begun now would satisfy any waiter; the caller must make it.
   ///
-  /// - Parameter waiting: the least position that somebody waits for, beside commits.
+  /// - Parameter waiting: the least position that anything but commits waits for.
   mutating func begin(
     _ commits: borrowing CommitState, waiting: LogPosition?, isSecured: Bool
   ) -> Bool {
@@ -120,15 +118,15 @@ struct GroupSync: Sendable {
     return true
   }
 
-  /// Whether a sync that a write has made due is its committer's to make.
+  /// Whether the committer must make a sync that its write has made due.
   var isCallers: Bool { callersSync && !hasCompany }
 
-  /// Notes that the sync has ended.
+  /// Records that the sync has ended.
   mutating func end() {
     isUnderWay = false
   }
 
-  /// Notes how many the sync has satisfied, and whether the next one has begun already.
+  /// Records how many commits the sync has satisfied, and whether the next one has begun already.
   mutating func noteSatisfied(_ count: Int, goesOn: Bool) {
     hasCompany = goesOn || count > 1
     awaited = gathered + count
@@ -136,26 +134,26 @@ struct GroupSync: Sendable {
 
   // MARK: - Patience
 
-  /// Notes how many microseconds a sync took, by which the next one's patience is measured.
+  /// Records how many microseconds a sync took, from which the next one's patience is derived.
   mutating func noteDuration(_ microseconds: Int64) {
     duration = max(0, microseconds)
   }
 
-  /// Microseconds that may be waited, all in all, before a sync begins.
+  /// Microseconds to wait at most, in total, before a sync begins.
   var patience: Int64 {
     duration < Self.leastSyncs * Self.pause ? 0 : duration / Self.largestShare
   }
 
-  /// How many commits have come for the sync that is about to begin, when that is more than
-  /// `before` and others are still awaited.
+  /// How many commits have come for the next sync, when that is more than `before` and others are
+  /// still awaited.
   func gathered(beyond before: Int) -> Int? {
     gathered > before && gathered < awaited ? gathered : nil
   }
 
   // MARK: - Periodic syncs
 
-  /// Has a sync made for a `.periodic` commit unless one is due as early; answers with how many
-  /// microseconds that must wait.
+  /// Schedules a sync for a `.periodic` commit unless one is due as early; returns how many
+  /// microseconds it must wait.
   mutating func arm(_ durability: Durability, now: Int64) -> Int64? {
     guard case .periodic(let delay) = durability else { return nil }
     let (due, overflow) = now.addingReportingOverflow(delay)
@@ -165,7 +163,7 @@ struct GroupSync: Sendable {
     return delay
   }
 
-  /// Notes that the sync which was due is being made.
+  /// Records that the due sync is being made.
   mutating func disarm() {
     deadline = nil
   }

@@ -1,37 +1,37 @@
-// Optimistic commits: whether anything that a batch was derived from has changed since. Keys and
-// ranges are asked for in what memory still holds, the memtables and the keys of what was flushed
-// lately. A range finds rows that have come into it, so what a query did not find is guarded, too.
+// Optimistic commits: checks whether anything that a batch was derived from has changed since. Keys
+// and ranges are looked up in what memory still has, the memtables and the keys of recent flushes.
+// A range also finds new rows in it, so rows that a query did not find are also guarded.
 //
-// All of that is asked where commits get their order, and nobody else gets on meanwhile. So only a
-// bounded number of rows is looked at there. What takes longer is done outside, for what there was
-// at one moment, and then only what came later is asked for.
+// The check happens where commits get their order, which blocks all other commits. So it looks only
+// at a bounded number of rows there. A longer check is made outside, for the state at one moment,
+// and then only what came later is checked.
 
-/// One batch's guards, and how far its ranges were looked at before it got its place.
+/// One batch's guards, and how far its ranges were checked before it got its place.
 struct GuardCheck {
-  /// Rows looked at where commits get their order, for all ranges of a batch.
+  /// Rows checked where commits get their order, for all ranges of a batch.
   private static let mostSteps = 512
-  /// Times that a batch leaves that place to look at more. Each time there is only what came during
-  /// the last one.
+  /// How often a batch leaves that place to check more. Each time, only what came during the
+  /// previous check remains.
   private static let mostLooks = 16
 
-  /// What there was at the moment when a look at ranges turned out to be long.
+  /// The state at the moment when a check of ranges turned out to be long.
   private struct Moment {
     var view: View
     var recentKeys: RecentKeys
-    /// The rows of each memtable that were not looked at.
+    /// The rows of each memtable that were not checked.
     var memtables: [(memtable: Memtable, places: Range<Int>)]
   }
 
-  /// Each memtable's rows before its place were looked at.
+  /// Each memtable's rows before this place were checked.
   private var ends: [(memtable: Memtable, end: Int)] = []
-  /// What was flushed from each shard was looked at up to here.
+  /// Each shard's flushed rows were checked up to this commit.
   private var flushed: [Int: SequenceNumber] = [:]
   private var looks = 0
   private var unknown: Moment?
 
   /// Throws `.stale` when a guarded row or range was changed after the batch's basis, by any commit
-  /// up to `lastPlaced`. False when finding out takes longer than others should wait: then it is
-  /// done by `look`, outside, and this is asked again.
+  /// up to `lastPlaced`. Returns false when the check takes longer than others should wait: then
+  /// `look` makes it outside, and this is called again.
   mutating func isKnown(
     _ batch: borrowing Batch, _ lastPlaced: SequenceNumber, _ view: View,
     _ recentKeys: RecentKeys
@@ -58,7 +58,7 @@ struct GuardCheck {
     return isKnown
   }
 
-  /// Does the work that took too long.
+  /// Makes the check that took too long.
   mutating func look(_ batch: borrowing Batch) throws(EngineError) {
     guard let basis = batch.basis, let moment = unknown else { return }
     _ = try refuseChange(
@@ -86,7 +86,7 @@ struct GuardCheck {
     if isChanged { throw .stale }
   }
 
-  /// False when it is not known yet.
+  /// Returns false when it is not known yet.
   private func refuseChange(
     in ranges: [Batch.GuardedRange], after basis: SequenceNumber, _ moment: Moment,
     mayAskFlushed: Bool, steps: Int
@@ -106,7 +106,7 @@ struct GuardCheck {
       }
       let checked = max(basis, flushed[index] ?? basis)
       guard shard.flushedThrough > checked else { continue }
-      // How long that takes nobody knows.
+      // The time for that is unknown.
       guard mayAskFlushed else { return false }
       let isChanged = moment.recentKeys.mayHaveChange(
         in: index, after: checked, flushedThrough: shard.flushedThrough

@@ -1,23 +1,23 @@
-// Reads commits again, in order, from the logs that are kept and those in use. Beside the write
-// path: nobody waits for it. What it holds is one window of one log, and what it gives out at once
-// is bounded too, however long the history is. Every frame's checksums are asked, as recovery does;
-// frames that are only passed over have their headers checked.
+// Reads commits again, in order, from the kept logs and those in use. It is beside the write path:
+// nothing waits for it. It holds one window of one log, and the result of each call is also
+// bounded, however long the history is. It checks every frame's checksums, like recovery; of
+// skipped frames it checks the headers.
 
-/// A commit as its log has it.
+/// A commit in its log.
 package struct LoggedCommit: Sendable, Equatable {
   package var point: CommitPoint
-  /// What its batch said beside its rows, but for groups whose keys are not here.
+  /// The annotations of its batch beside its rows, except for groups whose keys are missing.
   package var annotations: [[UInt8]]
 }
 
-/// A place in the history of commits.
+/// A position in the history of commits.
 struct HistoryCursor: Sendable {
-  /// The last commit that was given out, or the one behind which reading begins.
+  /// The last commit that was returned, or the one after which reading begins.
   private(set) var position: CommitPoint
-  /// Whether `position` was found in a log as it is.
+  /// Whether `position` was found unchanged in a log.
   private var isVerified = false
   private var log: OpenLog?
-  /// Pieces of a commit whose last frame has not come.
+  /// Parts of a commit whose last frame has not come.
   private var pieces: [UInt8] = []
 
   /// The log that is being read.
@@ -28,26 +28,26 @@ struct HistoryCursor: Sendable {
     var seal: FileSeal?
     /// The last commit that was read in it, or before it.
     var sequence: SequenceNumber
-    /// Where the next frame is.
+    /// The position of the next frame.
     var offset = UInt64(LogHeader.length)
     /// Bytes of the file, and where they begin.
     var window: [UInt8] = []
     var windowStart: UInt64 = 0
   }
 
-  /// Bytes read from a file at once, and bytes given out at once.
+  /// The most bytes read from a file at once, and the most bytes returned at once.
   private static let pieceLength: UInt64 = 1 << 20
-  /// Commits given out at once.
+  /// The most commits returned at once.
   static let commitsAtOnce = 512
 
   init(after position: CommitPoint) {
     self.position = position
   }
 
-  /// Some of the commits that follow, none when what is written ends here. Blocks.
+  /// Some of the following commits, none at the end of what is written. Blocks.
   ///
-  /// Throws `.notInHistory` when the place is none in this history, `.corrupt` for bytes that
-  /// cannot be read.
+  /// Throws `.notInHistory` when the position is not in this history, `.corrupt` for unreadable
+  /// bytes.
   mutating func read(
     _ extent: HistoryExtent, in directory: any Directory, _ identity: DatabaseIdentity
   ) throws(EngineError) -> [LoggedCommit] {
@@ -60,8 +60,7 @@ struct HistoryCursor: Sendable {
       commits.count < Self.commitsAtOnce
     {
       guard let place = extent.logs.firstIndex(where: { $0.number == log.number }) else {
-        // Somebody has recovered the database beside this reader, and the same commits are in
-        // another log.
+        // Another process has recovered the database, and the same commits are in another log.
         self = HistoryCursor(after: position)
         return commits.isEmpty ? try read(extent, in: directory, identity) : commits
       }
@@ -73,8 +72,8 @@ struct HistoryCursor: Sendable {
         commits.append(commit)
       } else if place + 1 < extent.logs.count {
         let next = extent.logs[place + 1]
-        // Nothing of the next is written, and so perhaps not all of this one: commits that are to
-        // survive nothing are visible before they are in a log.
+        // Nothing of the next log is written, so perhaps not all of this one: commits without
+        // durability are visible before they are in a log.
         guard next.length > 0 else { break }
         guard next.before.sequence == log.sequence, pieces.isEmpty else {
           throw .corrupt(
@@ -145,8 +144,8 @@ struct HistoryCursor: Sendable {
 
   // MARK: - Frames
 
-  /// Steps over the next frame; answers with the commit that it completes, unless that is not
-  /// behind the place where reading began.
+  /// Moves over the next frame; returns the commit that it completes, unless that is not after the
+  /// position where reading began.
   private mutating func takeFrame(
     _ log: inout OpenLog, before length: UInt64
   ) throws(EngineError) -> LoggedCommit? {
@@ -247,7 +246,7 @@ extension HistoryCursor.OpenLog {
     return header
   }
 
-  /// Where the payload of the frame with this header is in the window.
+  /// The position in the window of this frame's payload.
   fileprivate mutating func payload(_ header: FrameHeader) throws(EngineError) -> Range<Int> {
     let length = FrameHeader.length + header.payloadLength
     try load(length, atMost: UInt64(length))
@@ -256,7 +255,8 @@ extension HistoryCursor.OpenLog {
     return (start + FrameHeader.length)..<(start + length)
   }
 
-  /// Has the window hold `count` bytes from `offset` on, if the file does, and more of the `rest`.
+  /// Makes the window contain `count` bytes from `offset` on, if the file does, and more of the
+  /// `rest`.
   private mutating func load(_ count: Int, atMost rest: UInt64) throws(EngineError) {
     if offset >= windowStart, offset - windowStart + UInt64(count) <= UInt64(window.count) {
       return

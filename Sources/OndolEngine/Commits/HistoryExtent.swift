@@ -1,9 +1,8 @@
-// What can be read of the commits made before: which logs they are in, and how far those are
-// written.
+// The readable part of earlier commits: which logs they are in, and how far these are written.
 
 /// The logs of history at one moment.
 struct HistoryExtent: Sendable {
-  /// A log, and how much of it can be read.
+  /// A log, and its readable length.
   struct Log: Sendable {
     var number: FileNumber
     /// Bytes of it that are written, without a gap.
@@ -12,16 +11,16 @@ struct HistoryExtent: Sendable {
     var before: CommitPoint
   }
 
-  /// Commits behind this one can be read.
+  /// Commits after this one can be read.
   var start: CommitPoint
-  /// Oldest first, and never empty: the last one is that in use.
+  /// Oldest first, and never empty: the last one is in use.
   var logs: [Log]
   /// The last visible commit.
   var published: SequenceNumber
 }
 
 extension HistoryExtent {
-  /// The logs that are kept, and those from the floor on, which begin at `starts`.
+  /// The kept logs, and those from the floor on, which begin at `starts`.
   init(
     _ history: History, since starts: [LogStart], writtenThrough written: LogPosition,
     published: SequenceNumber
@@ -40,7 +39,7 @@ extension HistoryExtent {
 }
 
 extension HistoryExtent.Log {
-  /// All of a log that recovery needs no more.
+  /// All of a log that recovery does not need any more.
   init(_ log: KeptLog) {
     self.init(number: log.number, length: log.length, before: log.before)
   }

@@ -1,8 +1,8 @@
-// Which keys were changed lately, for the guards of optimistic commits. Rows in memtables still
-// tell the commit they came with; flushed ones are told apart no longer, so the keys of a flushed
-// memtable are kept here for a while. Asked in stage 3 of the write path, filled by flushes.
+// The recently changed keys, for the guards of optimistic commits. Rows in memtables still have
+// their commit; flushed ones do not, so the keys of a flushed memtable are kept here for a while.
+// Stage 3 of the write path reads it, flushes fill it.
 //
-// A guard that reaches further back than what is kept is refused: derive again rather than guess.
+// A guard that reaches further back than the kept keys is refused: derive again rather than guess.
 
 /// The keys of one flushed memtable, ordered, each with the last commit that changed it.
 final class KeyHistory: Sendable {
@@ -67,7 +67,7 @@ final class KeyHistory: Sendable {
     return low
   }
 
-  /// How the key at `index` compares with `key`.
+  /// The order of the key at `index` relative to `key`.
   private func order(_ index: Int, _ key: RawSpan) -> Int {
     let start = index == 0 ? 0 : ends[index - 1]
     let keys = keys
@@ -75,12 +75,12 @@ final class KeyHistory: Sendable {
   }
 }
 
-/// What is known of flushed keys, in a bounded number of bytes.
+/// The known flushed keys, in a bounded number of bytes.
 struct RecentKeys: Sendable {
   private struct ShardKeys: Sendable {
     /// Oldest first.
     var histories: [KeyHistory] = []
-    /// Nothing is known of commits up to here.
+    /// Commits up to this one are not known any more.
     var forgottenThrough = SequenceNumber.zero
 
     var knownThrough: SequenceNumber { histories.last?.through ?? forgottenThrough }
@@ -89,7 +89,7 @@ struct RecentKeys: Sendable {
   private var shards: [ShardKeys]
   private var sizeBytes = 0
   private let limitBytes: Int
-  /// The last commit when a guarded one came.
+  /// The last commit at the time of the last guarded one.
   private var lastGuarded: SequenceNumber?
 
   init(shardCount: Int, limitBytes: Int) {
@@ -97,24 +97,24 @@ struct RecentKeys: Sendable {
     self.limitBytes = limitBytes
   }
 
-  /// Commits after a guarded one for which the next is expected.
+  /// The number of commits after a guarded one within which the next is expected.
   private static let guardInterval: UInt64 = 100_000
 
-  /// Notes that a guarded commit has come behind `lastPlaced`.
+  /// Records that a guarded commit has come after `lastPlaced`.
   mutating func noteGuard(behind lastPlaced: SequenceNumber) {
     lastGuarded = lastPlaced
   }
 
-  /// Whether the keys of a memtable whose first commit is `first` may be asked for: not where
-  /// commits have not been guarded for long.
+  /// Whether the keys of a memtable whose first commit is `first` may be needed: not when there
+  /// have been no guarded commits for long.
   func isWanted(from first: SequenceNumber) -> Bool {
     lastGuarded.map { first.rawValue <= $0.rawValue + Self.guardInterval } ?? false
   }
 
-  /// Adds what was flushed last from a shard, and forgets the oldest where it is too much.
+  /// Adds the last flush of a shard, and drops the oldest keys when there are too many.
   ///
-  /// - Parameter flushedBefore: up to where the shard was flushed before. Of what was flushed
-  ///   without being added nothing is known, nor of what came before that.
+  /// - Parameter flushedBefore: the shard's previous flush point. Flushes that were not added are
+  ///   unknown, and so is everything before them.
   mutating func add(_ history: KeyHistory, shard: Int, flushedBefore: SequenceNumber) {
     if shards[shard].knownThrough < flushedBefore {
       sizeBytes -= shards[shard].histories.reduce(0) { $0 + $1.sizeBytes }
@@ -135,7 +135,7 @@ struct RecentKeys: Sendable {
     }
   }
 
-  /// Whether a commit after `basis` may have changed a flushed row for which `isChanged` asks, in a
+  /// Whether a commit after `basis` may have changed a flushed row that `isChanged` checks, in a
   /// shard whose rows are flushed through `flushedThrough`.
   func mayHaveChange(
     in shard: Int, after basis: SequenceNumber, flushedThrough: SequenceNumber,

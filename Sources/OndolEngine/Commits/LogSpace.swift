@@ -1,26 +1,26 @@
-// The logs that commits go into, as a plain value: the one in use and how far it is filled, the one
-// made ahead that comes next, those left behind that a sync must still cover, and all that recovery
-// would need. No file is opened, written or synced here; the sequencer keeps the value under its
-// lock and does what it answers.
+// The logs that commits go into, as a plain value: the one in use and how far it is filled, the
+// next one made ahead, earlier ones that a sync must still cover, and all that recovery would need.
+// No file is opened, written or synced here; the sequencer keeps the value under its lock and acts
+// on its results.
 //
-// Space comes before place: a commit is placed only once the disk has set room aside for its
-// frames. So a full disk refuses a commit of which nothing has happened yet, and a frame that has
-// its place is never cut short. Room is asked for ahead, a piece at a time, on the thread of the
-// committer who needs the first byte of it; a log that was written ahead has it from the beginning.
+// Space comes before place: a commit is placed only once the disk has reserved room for its frames.
+// So a full disk refuses a commit of which nothing has happened yet, and a frame that has its place
+// is never cut short. Room is reserved ahead, a piece at a time, on the thread of the committer
+// that needs its first byte; a prewritten log has it from the beginning.
 
 /// Where commits' frames go.
 struct LogSpace: Sendable {
   private let identity: DatabaseIdentity
-  /// Bytes after which a log is full that was not written ahead.
+  /// The size in bytes at which a log that was not prewritten is full.
   private let size: UInt64
-  /// Bytes of logs behind which rows are flushed, however few they are.
+  /// The number of log bytes after which rows are flushed, however few they are.
   private let retention: UInt64
 
   /// The log in use; none until the first commit.
   private(set) var current: LogFile?
   /// Offset of the next frame in it.
   private var offset: UInt64 = 0
-  /// Bytes of it for which the disk has given room.
+  /// Bytes of it for which the disk has reserved room.
   private var reserved: UInt64 = 0
   /// Syncs of it so far.
   private var syncs: UInt64 = 0
@@ -32,15 +32,15 @@ struct LogSpace: Sendable {
   private var isSparePromised = false
   /// Why the last attempt to make a log failed.
   private var spareFailure: EngineError?
-  /// Bytes of zeros of the next log that is written ahead.
+  /// Bytes of zeros of the next prewritten log.
   private var nextPrewritten: UInt64
   /// Logs up to this one are found after a power cut.
   private var secured: FileNumber
-  /// Logs left behind that a sync must still cover, oldest first.
+  /// Earlier logs that a sync must still cover, oldest first.
   private var unsynced: [LogFile] = []
   /// Where each log since the floor begins.
   private var starts: [LogStart]
-  /// What is kept of the logs before those.
+  /// The kept part of the logs before those.
   private var history: History?
 
   init(_ recovered: RecoveredLog, identity: DatabaseIdentity, _ options: EngineOptions) {
@@ -55,7 +55,7 @@ struct LogSpace: Sendable {
     history = recovered.history
   }
 
-  /// Goes on after `log`, to which recovery has moved all commits. Nothing was placed before.
+  /// Continues after `log`, to which recovery has moved all commits. Nothing was placed before.
   mutating func goOn(after log: RecoveredLog) {
     previous = log.number
     previousLength = log.length
@@ -68,29 +68,29 @@ struct LogSpace: Sendable {
   /// Where the frames of a commit go.
   struct Place: Sendable {
     let log: LogFile
-    /// The log's header, to be written in front of its first commit.
+    /// The log's header, to be written before its first commit.
     let header: [UInt8]
-    /// The offset of the header, or of the frames where there is none.
+    /// The offset of the header, or of the frames when there is none.
     let offset: UInt64
     let end: UInt64
-    /// Set by the first commit of a log: rows that came with this log or before are too far back,
-    /// and are to be flushed, so that logs do not pile up behind a shard that is seldom written.
+    /// Set by the first commit of a log: rows of this log or earlier ones are too old and must be
+    /// flushed, so that logs do not accumulate for a shard that is seldom written.
     let overdue: FileNumber?
-    /// The log wants a successor.
+    /// The log needs a successor.
     let spareRequest: SpareRequest?
   }
 
   enum Answer {
     case place(Place)
-    /// There is no log to write to, or the room that was written ahead is used up and the disk had
-    /// none for another log.
+    /// There is no log to write to, or the prewritten room is used up and the disk had no room for
+    /// another log.
     case needsLog
     case needsSpace(MissingSpace)
   }
 
-  /// Gives the commit behind all of `commits`, whose frames take so many bytes, its place. Goes on
-  /// in the spare log when this one is full or there is none, or when only the spare was written
-  /// with zeros; not while frames for this one are put off.
+  /// Gives a commit after all of `commits`, with frames of this many bytes, its place. Switches to
+  /// the spare log when this one is full or there is none, or when only the spare is prewritten;
+  /// not while frames for this one are deferred.
   mutating func place(
     _ frames: FrameLength, after commits: borrowing CommitState, isPuttingOff: Bool
   ) -> Answer {
@@ -124,22 +124,22 @@ struct LogSpace: Sendable {
 
   private func mustLeave(for spare: SpareLog, _ frames: FrameLength) -> Bool {
     guard let current else { return true }
-    // It was gone on to before there was a commit for it.
+    // It was switched to before there was a commit for it.
     if offset == 0 { return false }
     return isFull(current, frames.bytes(sealedBy: current.seal))
       || current.prewritten == 0 && spare.prewritten > 0
   }
 
-  /// Goes on in the spare log, whatever room is left in the one in use. No frame may be put off.
-  /// False when there is no spare log, or the one in use has no commit: recovery takes a log
-  /// without any for the end of the line.
+  /// Switches to the spare log, whatever room is left in the one in use. No frame may be deferred.
+  /// Returns false when there is no spare log, or the one in use has no commit, because recovery
+  /// takes a log without commits for the end of the line.
   mutating func leave(after commits: borrowing CommitState) -> Bool {
     guard let spare, current == nil || offset > 0 else { return false }
     _ = goOn(in: spare, after: commits)
     return true
   }
 
-  /// Takes the spare log back when its number is before `border`.
+  /// Withdraws the spare log when its number is before `border`.
   mutating func withdrawSpare(before border: FileNumber) -> SpareLog? {
     guard let spare, spare.number < border else { return nil }
     self.spare = nil
@@ -149,7 +149,7 @@ struct LogSpace: Sendable {
   /// The log that commits go into, or the last one that they went into.
   var last: FileNumber { current?.number ?? previous }
 
-  /// Answers with the log up to which rows are overdue, if any are.
+  /// Returns the log up to which rows are overdue, if any are.
   private mutating func goOn(in spare: SpareLog, after commits: CommitState) -> FileNumber? {
     if let current {
       previous = current.number
@@ -178,7 +178,7 @@ struct LogSpace: Sendable {
 
   // MARK: - Room
 
-  /// What a log lacks for so many bytes of frames at `offset`.
+  /// The room that a log lacks for that many bytes of frames at `offset`.
   private func missing(
     _ log: FileNumber, _ file: any File, at offset: UInt64, _ length: UInt64, reserved: UInt64
   ) -> MissingSpace? {
@@ -186,7 +186,7 @@ struct LogSpace: Sendable {
     return end > reserved ? MissingSpace(log: log, file: file, range: reserved..<end) : nil
   }
 
-  /// Notes that a log has room up to `end`.
+  /// Records that a log has room up to `end`.
   mutating func noteReserved(_ log: FileNumber, through end: UInt64) {
     if current?.number == log {
       reserved = max(reserved, end)
@@ -197,18 +197,18 @@ struct LogSpace: Sendable {
 
   // MARK: - The next log
 
-  /// A prewritten byte costs about a nanosecond of the device's time, and a sync in a file that
-  /// grows about forty microseconds of the file system's journal.
+  /// A prewritten byte costs about a nanosecond of the device's time, and a sync in a growing file
+  /// about forty microseconds of the file system's journal.
   private static let bytesPerSync: UInt64 = 32 << 10
   private static let fewestSyncs: UInt64 = 4
 
-  /// Whether a log that had been written with zeros before would have served better, so far.
+  /// Whether a prewritten log would have been better so far.
   private var favorsPrewriting: Bool {
     syncs >= Self.fewestSyncs && syncs * Self.bytesPerSync >= offset
   }
 
-  /// Asks once for every log, when it has passed half its size or turns out to be of the wrong
-  /// kind, for the next one.
+  /// Requests the next log, once for every log, when it is half full or turns out to be of the
+  /// wrong kind.
   private mutating func promiseSpare(behind log: LogFile) -> SpareRequest? {
     if isSparePromised || spare != nil { return nil }
     let prewrites = favorsPrewriting
@@ -226,32 +226,32 @@ struct LogSpace: Sendable {
     spareFailure = nil
   }
 
-  /// Notes that no log could be made. Commits go on while there is room in this one.
+  /// Records that no log could be made. Commits continue while there is room in this one.
   mutating func noteNoSpare(_ error: EngineError) {
     spareFailure = error
     isSparePromised = false
   }
 
-  /// Whether commits can go on only in a log that is yet to be made.
+  /// Whether commits can continue only in a log that must be made first.
   var needsLog: Bool { spare == nil && (current == nil || spareFailure != nil) }
 
-  /// The last log handed out.
+  /// The last log that was handed over.
   var newest: NamedLog? { spare.map { NamedLog($0) } ?? current.map { NamedLog($0) } }
 
   // MARK: - Syncs
 
-  /// Whether the log in use is found after a power cut: one that might be gone need not be synced.
+  /// Whether the log in use is found after a power cut: if not, syncing it is useless.
   var isSecured: Bool { current?.number ?? .zero <= secured }
 
-  /// Notes that logs up to `number` are found after a power cut.
+  /// Records that logs up to `number` are found after a power cut.
   mutating func noteSecured(_ number: FileNumber) {
     secured = max(secured, number)
   }
 
-  /// The logs that syncs have yet to cover, oldest first, the one in use last.
+  /// The logs that syncs must still cover, oldest first, the one in use last.
   var uncovered: [LogFile] { unsynced + [current].compactMap { $0 } }
 
-  /// Notes that everything before `position` is on the device.
+  /// Records that everything before `position` is on the device.
   mutating func noteSynced(through position: LogPosition) {
     syncs += 1
     // A log whose successor begins at or before the position is synced to its end.
@@ -262,9 +262,9 @@ struct LogSpace: Sendable {
     }
   }
 
-  // MARK: - What is kept
+  // MARK: - Retention
 
-  /// Where the line of commits ends.
+  /// The end of the order of commits.
   func end(of commits: CommitState) -> RecoveredLog {
     RecoveredLog(
       sequence: commits.lastPlaced, time: commits.lastTime, end: commits.placedEnd,
@@ -282,7 +282,7 @@ struct LogSpace: Sendable {
     return start
   }
 
-  /// The history once recovery needs no log before `floor`, without what is not to be kept of it.
+  /// The history once recovery needs no log before `floor`, without the part that must not be kept.
   func history(
     before floor: LogStart, _ retention: HistoryRetention?, now: Int64
   ) -> History? {
@@ -296,13 +296,13 @@ struct LogSpace: Sendable {
     self.history = history
   }
 
-  /// Forgets the logs before the floor, but for what is kept of them.
+  /// Forgets the logs before the floor, except the kept part.
   mutating func forget(before floor: FileNumber, keeping history: History?) {
     starts.removeAll { $0.number < floor }
     self.history = history
   }
 
-  /// What can be read again; nil when no history is kept.
+  /// The readable history; nil when no history is kept.
   func extent(of commits: CommitState) -> HistoryExtent? {
     history.map { history in
       HistoryExtent(

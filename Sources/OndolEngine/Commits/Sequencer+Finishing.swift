@@ -1,10 +1,10 @@
-// Stages 4 and 5 of the write path: a placed commit's frames are written by its committer, synced
-// by the log's thread for all who wait, and published in order. After a failure nothing more is,
-// and all are told.
+// Stages 4 and 5 of the write path: the committer writes a placed commit's frames, the log's thread
+// syncs them for all waiting commits, and they are published in order. After a failure nothing more
+// is published, and all waiters get the error.
 
 extension Sequencer {
   /// Writes a placed commit's frames on the caller's thread and waits until it is published. Then
-  /// whoever follows is told, unless another is at it.
+  /// notifies the follower, unless another thread is doing so.
   func finish(_ placed: consuming PlacedCommit) async throws(EngineError) {
     let sequence = placed.sequence
     if let write = placed.write.take() {
@@ -41,9 +41,9 @@ extension Sequencer {
     }
   }
 
-  /// Notes a finished write, publishes what can be, and begins a sync where one is waited for: on
-  /// this thread only for a commit that waits for it itself. Others that wait, such as a flush,
-  /// must not keep a committer who does not for as long as the device takes.
+  /// Records a finished write, publishes everything possible, and begins a sync if one is needed.
+  /// It syncs on this thread only for a commit that itself waits for the sync. Other waiters, such
+  /// as a flush, must not keep a committer that does not wait for as long as the device takes.
   private func endWrite(_ start: LogPosition, waitsForSync: Bool) {
     let (satisfied, startsSync, isCallers) = state.withLock { state in
       state.commits.endWrite(at: start)
@@ -55,7 +55,7 @@ extension Sequencer {
     if waitsForSync, isCallers { syncOnce() } else { enqueueSync() }
   }
 
-  /// Moves the visible sequence on and takes out the waiters it satisfies.
+  /// Moves the visible sequence on and removes the waiters it satisfies.
   private func publish(_ state: inout State) -> [Waiter] {
     guard state.failure == nil, let published = state.commits.publish() else { return [] }
     views.publish(published)
@@ -73,7 +73,8 @@ extension Sequencer {
     _ = await waitUntilPublished(state.withLock { $0.commits.lastPlaced })
   }
 
-  /// Waits until everything up to `sequence` is published; the failure when that will not be.
+  /// Waits until everything up to `sequence` is published; returns the failure when that will not
+  /// happen.
   func waitUntilPublished(_ sequence: SequenceNumber) async -> EngineError? {
     await withCheckedContinuation { waiter in
       let answer: EngineError?? = state.withLock { state in
@@ -108,22 +109,22 @@ extension Sequencer {
     try await synchronize()
   }
 
-  /// Writes the frames put off so far and answers with the end of everything placed by then. The
-  /// two are of one moment: what is placed up to there is written, or somebody is writing it.
-  /// Frames put off a moment later may stay where they are, and nobody must wait for them.
+  /// Writes the frames deferred so far and returns the end of everything placed by then. Both are
+  /// of one moment: everything placed up to there is written or being written. Frames deferred a
+  /// moment later may stay, and no caller may wait for them.
   private func writeDeferred() throws(EngineError) -> LogPosition {
     let (write, end) = state.withLock { (self.takeDeferred(&$0), $0.commits.placedEnd) }
     if let write { try perform(write) }
     return end
   }
 
-  /// Has the next commit go into the spare log, whatever room is left in the one in use; false
-  /// where that has no commit yet.
+  /// Makes the next commit go into the spare log, whatever room is left in the one in use; returns
+  /// false when that has no commit yet.
   func leaveLog() throws(EngineError) -> Bool {
     let (write, isLeft) = try state.withLock {
       state throws(EngineError) -> (GroupSync.DeferredWrite?, Bool) in
       if let failure = state.failure { throw failure }
-      // Frames that were put off stay in the log that they have their place in.
+      // Deferred frames stay in the log in which they have their place.
       let write = self.takeDeferred(&state)
       return (write, state.logs.leave(after: state.commits))
     }
@@ -146,14 +147,14 @@ extension Sequencer {
 
   // MARK: - Syncing
 
-  /// Whether a sync begun now would satisfy anybody; then it is the caller's to make.
+  /// Whether a sync begun now would satisfy any waiter; then the caller must make it.
   private func beginSync(_ state: inout State) -> Bool {
     state.failure == nil
       && state.sync.begin(
         state.commits, waiting: state.syncWaiters.earliest, isSecured: state.logs.isSecured)
   }
 
-  /// Notes that logs up to `number` are found after a power cut; syncs that waited for it begin.
+  /// Records that logs up to `number` are found after a power cut; syncs that waited for it begin.
   func noteSecured(_ number: FileNumber) {
     let startsSync = state.withLock { state in
       state.logs.noteSecured(number)
@@ -169,7 +170,7 @@ extension Sequencer {
     }
   }
 
-  /// Waits on the log's thread while commits come, until all are there that are awaited.
+  /// Waits on the log's thread while commits come, until all awaited ones are there.
   private func gather() {
     var (present, patience) = state.withLock {
       ($0.sync.gathered(beyond: -1), $0.sync.patience)
@@ -181,8 +182,8 @@ extension Sequencer {
     }
   }
 
-  /// One sync for all who wait, group commit: frames that came during the last one are written
-  /// first, all at once, and by a write that syncs itself where nothing else is left to sync.
+  /// Group commit, one sync for all waiters: frames that came during the previous sync are written
+  /// first, all at once, by a write that syncs itself if nothing else must be synced.
   private func syncOnce() {
     let (gathered, syncedThrough) = state.withLock { state in
       (state.sync.gathered > 0 ? self.takeDeferred(&state) : nil, state.commits.syncedThrough)
@@ -209,7 +210,7 @@ extension Sequencer {
     endSync(through: target, write: write)
   }
 
-  /// Syncs every log that needs it; answers with the position up to which all is on the device.
+  /// Syncs every log that needs it; returns the position up to which everything is on the device.
   private func syncLogs(writtenNow start: LogPosition?) throws(EngineError) -> LogPosition {
     let (target, logs) = state.withLock { state in
       if let start { state.commits.endWrite(at: start) }
@@ -219,8 +220,9 @@ extension Sequencer {
     return target
   }
 
-  /// Has the log say how far it is on the device, in front of whoever is told so: frames that came
-  /// last have none behind them that would. Not where frames wait, which say it themselves.
+  /// Makes the log record how far it is on the device, before any caller is told: the last frames
+  /// have none after them that would. Not when frames are waiting, because these record it
+  /// themselves.
   private func mark(_ target: LogPosition) throws(EngineError) {
     let log = state.withLock { state -> LogFile? in
       state.sync.gathered > 0 ? nil : state.logs.uncovered.last { $0.base < target }
@@ -230,7 +232,7 @@ extension Sequencer {
     try log.file.write(mark.bytes, at: LogHeader.markOffset)
   }
 
-  /// Notes a finished sync, and the write that it was part of, if any.
+  /// Records a finished sync, and the write that was part of it, if any.
   private func endSync(through target: LogPosition, write: LogPosition?) {
     do throws(EngineError) {
       try mark(target)
@@ -244,7 +246,8 @@ extension Sequencer {
       state.logs.noteSynced(through: target)
       state.sync.end()
       let satisfied = self.publish(&state) + state.syncWaiters.take(through: target)
-      // Who wrote meanwhile found a sync under way; who still writes asks when the write ends.
+      // A write that finished meanwhile found a sync under way; a write still under way checks when
+      // it ends.
       let again = self.beginSync(&state)
       state.sync.noteSatisfied(satisfied.count, goesOn: again)
       return (satisfied, again)
@@ -259,7 +262,8 @@ extension Sequencer {
     state.withLock { $0.announcements.follower = follower }
   }
 
-  /// Hands over what has become visible. Whoever finds another at it leaves it to that one.
+  /// Delivers the newly visible commits. A thread that finds another one delivering leaves it to
+  /// that one.
   func deliverAnnouncements() {
     var next = state.withLock {
       $0.announcements.take(through: $0.commits.published, goingOn: false)
@@ -272,35 +276,35 @@ extension Sequencer {
     }
   }
 
-  /// Whether whoever follows has been told of all commits up to `sequence`.
+  /// Whether the follower has received all commits up to `sequence`.
   func hasAnnounced(through sequence: SequenceNumber) -> Bool {
     state.withLock { $0.announcements.isDone(through: sequence) }
   }
 
   // MARK: - Failing and closing
 
-  /// Stops all writing for good, and tells whoever waits. Returns what later callers get.
+  /// Stops all writing permanently, and notifies all waiters. Returns the error for later callers.
   func fail(_ error: EngineError) -> EngineError {
     if case .poisoned = error { return stop(with: error) }
     return stop(with: .poisoned(reason: error.description))
   }
 
-  /// Throws what stopped all writing, if anything did.
+  /// Throws the error that stopped all writing, if any.
   func refuseAfterFailure() throws(EngineError) {
     if let failure { throw failure }
   }
 
-  /// What stopped all writing; `.closed` when nothing went wrong.
+  /// The error that stopped all writing; `.closed` when there was none.
   var failure: EngineError? { state.withLock { $0.failure } }
 
-  /// Places nothing more; what is placed still finishes.
+  /// Places nothing more; placed commits are still completed.
   func refuseCommits() {
     state.withLock { $0.isClosing = true }
   }
 
   var isClosing: Bool { state.withLock { $0.isClosing } }
 
-  /// Refuses commits from now on; those placed before still finish.
+  /// Refuses commits from now on; those placed before are still completed.
   func close() {
     _ = stop(with: .closed)
   }

@@ -1,11 +1,11 @@
-// What upkeep and recovery ask of the sequencer and tell it, beside commits: which logs there are
-// and which it wants, how much room they have, what of the history is kept, and which keys went
-// with a flush.
+// The interface between the sequencer and upkeep and recovery, beside commits: which logs there are
+// and are needed, how much room they have, which part of the history is kept, and which keys a
+// flush removed.
 
 extension Sequencer {
   // MARK: - Logs
 
-  /// Goes on after `log`, to which recovery has moved all commits, among them those whose rows are
+  /// Continues after `log`, to which recovery has moved all commits, including those whose rows are
   /// in `memtables`. Nothing was placed before.
   func goOn(after log: RecoveredLog, _ memtables: [Memtable]) {
     state.withLock { state in
@@ -15,12 +15,12 @@ extension Sequencer {
     }
   }
 
-  /// Hands in a log made ahead of its use.
+  /// Offers a log made ahead of its use.
   func offer(_ spare: SpareLog) {
     state.withLock { $0.logs.offer(spare) }
   }
 
-  /// Takes the spare log back when its number is before `border`.
+  /// Withdraws the spare log when its number is before `border`.
   func withdrawSpare(before border: FileNumber) -> SpareLog? {
     state.withLock { $0.logs.withdrawSpare(before: border) }
   }
@@ -28,28 +28,28 @@ extension Sequencer {
   /// The log that commits go into, or the last one that they went into.
   var lastLog: FileNumber { state.withLock { $0.logs.last } }
 
-  /// Notes that no log could be made. Commits go on while there is room in this one.
+  /// Records that no log could be made. Commits continue while there is room in this one.
   func noteNoSpare(_ error: EngineError) {
     state.withLock { $0.logs.noteNoSpare(error) }
   }
 
-  /// The last log handed out.
+  /// The last log that was handed over.
   var newestLog: NamedLog? { state.withLock { $0.logs.newest } }
 
-  /// The log with this number, when it is one of those that syncs have yet to cover.
+  /// The log with this number, if syncs must still cover it.
   func unsyncedLog(_ number: FileNumber) -> NamedLog? {
     state.withLock { $0.logs.uncovered.first { $0.number == number }.map { NamedLog($0) } }
   }
 
   var hasSpareLog: Bool { state.withLock { $0.logs.spare != nil } }
 
-  /// Whether commits can go on only in a log that is yet to be made.
+  /// Whether commits can continue only in a log that must be made first.
   var needsLog: Bool { state.withLock { $0.logs.needsLog } }
 
   /// Whether a log was written to since the database was opened.
   var hasWritten: Bool { state.withLock { $0.logs.current != nil } }
 
-  /// Where the line of commits ends.
+  /// The end of the order of commits.
   var end: RecoveredLog { state.withLock { $0.logs.end(of: $0.commits) } }
 
   /// The oldest log that recovery would need if `memtable` were flushed, or as it is now.
@@ -63,10 +63,10 @@ extension Sequencer {
 
   // MARK: - Space
 
-  /// Bytes asked for at once.
+  /// The number of bytes reserved at once.
   static func piece(of logSize: Int) -> UInt64 { UInt64(max(logSize / 16, 256)) }
 
-  /// Has the disk set the room aside, and more than that where there is more.
+  /// Reserves the room on the disk, and more if there is more.
   func reserve(_ space: MissingSpace) throws(EngineError) {
     let wanted =
       space.range.lowerBound..<(space.range.upperBound + Self.piece(of: options.logSize))
@@ -79,17 +79,17 @@ extension Sequencer {
       isKnown = try space.file.reserve(space.range)
       through = space.range.upperBound
     }
-    // Where the file system cannot, commits go on without.
+    // If the file system cannot, commits continue without.
     if !isKnown { through = .max }
     state.withLock { $0.logs.noteReserved(space.log, through: through) }
   }
 
-  /// Notes that the disk had no space for something.
+  /// Records that the disk had no space for something.
   func noteLackOfSpace(_ error: EngineError) {
     state.withLock { $0.lackOfSpace = $0.lackOfSpace ?? error }
   }
 
-  /// Notes that there is space again.
+  /// Records that there is space again.
   func forgetLackOfSpace() {
     state.withLock { $0.lackOfSpace = nil }
   }
@@ -112,7 +112,7 @@ extension Sequencer {
     }
   }
 
-  /// The history once recovery needs no log before `floor`, without what is not to be kept of it.
+  /// The history once recovery needs no log before `floor`, without the part that must not be kept.
   func history(before floor: LogStart, now: Int64) -> History? {
     state.withLock { $0.logs.history(before: floor, options.historyRetention, now: now) }
   }
@@ -121,24 +121,24 @@ extension Sequencer {
     state.withLock { $0.logs.setHistory(history) }
   }
 
-  /// Forgets the logs before the floor, once the manifest has it, but for what is kept of them.
+  /// Forgets the logs before the floor, once the manifest has it, except the kept part.
   func forgetLogs(before floor: FileNumber, keeping history: History?) {
     state.withLock { $0.logs.forget(before: floor, keeping: history) }
   }
 
-  /// What can be read now; nil when no history is kept.
+  /// The currently readable history; nil when no history is kept.
   var historyExtent: HistoryExtent? { state.withLock { $0.logs.extent(of: $0.commits) } }
 
   // MARK: - Keys
 
-  /// Keeps the keys of a memtable that is about to leave the view, because it is flushed; not where
-  /// commits have not been guarded for long, as when rows are loaded by the million.
+  /// Keeps the keys of a memtable that is about to leave the view after its flush; not when there
+  /// have been no guarded commits for long, as when rows are loaded by the million.
   func remember(_ memtable: Memtable, shard: Int, through: SequenceNumber) {
     guard let first = memtable.sequences?.lowerBound,
       state.withLock({ $0.recentKeys.isWanted(from: first) })
     else { return }
     let history = KeyHistory(of: memtable, through: through)
-    // The view still shows how far the shard was flushed before.
+    // The view still has the shard's previous flush point.
     let flushedBefore = views.current.shards[shard].flushedThrough
     state.withLock { $0.recentKeys.add(history, shard: shard, flushedBefore: flushedBefore) }
   }

@@ -1,32 +1,32 @@
 // Stage 3 of the write path: the one place where commits get their order. Placing a commit happens
-// under one lock, without I/O and without suspension: refuse what was derived from rows that have
-// changed since, give out sequence, time and log offset, insert into the memtables. Then the
-// committer writes its own frames, outside the lock, or leaves them to the sync that follows the
-// one under way: see `finish`, in Sequencer+Finishing.
+// under one lock, without I/O and without suspension: it refuses a batch derived from rows that
+// have changed since, assigns sequence, time and log offset, and inserts into the memtables. Then
+// the committer writes its own frames, outside the lock, or leaves them to the sync after the one
+// under way: see `finish`, in Sequencer+Finishing.
 //
-// What is known of commits, logs and syncs is in values of their own, under the one lock: this
-// class asks them, and does what they answer.
+// The state of commits, logs and syncs is in values of their own, under the one lock: this class
+// calls them, and acts on their results.
 
 /// Puts commits in order.
 final class Sequencer: Sendable {
   struct State {
     var commits: CommitState
-    /// What they take for the time.
+    /// The clock for commit times.
     var clock: CommitClock
     var logs: LogSpace
     var sync: GroupSync
     var recentKeys: RecentKeys
-    /// Who waits for commits to be visible, and who for bytes of the log to be on the device.
+    /// Waiters for visible commits, and waiters for synced bytes of the log.
     var publishWaiters = WaitLine<SequenceNumber, Waiter>()
     var syncWaiters = WaitLine<LogPosition, Waiter>()
     var announcements = Announcements()
-    /// What the disk had no space for: until there is some again only batches that free space are
+    /// What the disk had no space for: until there is space again, only batches that free space are
     /// placed.
     var lackOfSpace: EngineError?
     /// Set by closing: nothing new is placed.
     var isClosing = false
-    /// After a failed write or sync nothing is written any more: whoever waits is told, and only
-    /// opening the database again, which trusts no cached page, goes on.
+    /// After a failed write or sync nothing is written any more: all waiters get the error, and
+    /// only the next open, which trusts no cached page, can continue.
     var failure: EngineError?
   }
 
@@ -38,7 +38,7 @@ final class Sequencer: Sendable {
   let options: EngineOptions
   let syncWorker: any Worker
   let memtableMemory: MemtableMemory
-  /// - Parameter refusal: what every commit gets, where none is taken.
+  /// - Parameter refusal: the error for every commit, when none is accepted.
   init(
     recovered: RecoveredLog, views: ViewHolder, environment: Environment, options: EngineOptions,
     identity: DatabaseIdentity, syncWorker: any Worker, cache: BlockCache,
@@ -66,7 +66,7 @@ final class Sequencer: Sendable {
 
   // MARK: - Placing
 
-  /// Gives `batch` its place. On `.placed` the batch's bytes are gone from it.
+  /// Gives `batch` its place. After `.placed`, the batch's bytes have been moved out.
   func place(_ batch: inout Batch, _ durability: Durability) throws(EngineError) -> Placement {
     var check = GuardCheck()
     while true {
@@ -97,7 +97,7 @@ final class Sequencer: Sendable {
     }
   }
 
-  /// A shard whose memtables are all full, and which the batch would need another of.
+  /// A shard whose memtables are all full, and of which the batch would need another one.
   private func fullShard(for batch: borrowing Batch, _ view: View) -> Int? {
     var full: Int?
     let (rows, bytes) = (batch.operationCount, batch.rowsLength)
@@ -174,7 +174,7 @@ final class Sequencer: Sendable {
 
   // MARK: - Sealing
 
-  /// Seals the memtables with rows that came with `log` or before; answers with their shards.
+  /// Seals the memtables with rows that came with `log` or before; returns their shards.
   private func sealMemtables(overdueFrom log: FileNumber) -> [Int] {
     let view = views.current
     let overdue = view.shards.indices.filter { index in
@@ -185,7 +185,7 @@ final class Sequencer: Sendable {
   }
 
   /// Swaps in an empty memtable wherever the batch would not fit, and adds the shards whose
-  /// memtables now wait for their flush to `sealed`; answers whether the view has changed.
+  /// memtables now wait for their flush to `sealed`; returns whether the view has changed.
   private func sealFullMemtables(
     _ batch: borrowing Batch, _ view: View, _ sealed: inout [Int]
   ) -> Bool {
@@ -201,7 +201,7 @@ final class Sequencer: Sendable {
     return isChanged
   }
 
-  /// Puts an empty memtable in the place of the shard's active one, which waits for its flush if it
+  /// Replaces the shard's active memtable with an empty one; the old one waits for its flush if it
   /// holds rows.
   private func seal(shard index: Int, capacity: Int) {
     let active = Memtable(capacity: capacity, from: memtableMemory)

@@ -1,11 +1,11 @@
-// Who waits for the line of commits to come to some place. A plain value: whoever is taken out is
-// resumed by the sequencer, once its lock is free.
+// Waiters for the order of commits to reach some position. A plain value: the sequencer resumes the
+// removed ones once its lock is free.
 
-/// Those who wait, each for a position.
+/// Waiters, each for a position.
 struct WaitLine<Position: Comparable & Sendable, Waiter: Sendable>: Sendable {
   private var waiting: [(position: Position, waiter: Waiter)] = []
 
-  /// The least position that somebody waits for.
+  /// The least position with a waiter.
   var earliest: Position? {
     waiting.isEmpty ? nil : waiting.lazy.map(\.position).min()
   }
@@ -14,7 +14,7 @@ struct WaitLine<Position: Comparable & Sendable, Waiter: Sendable>: Sendable {
     waiting.append((position, waiter))
   }
 
-  /// Takes out those who waited for a position up to this one, in the order in which they came.
+  /// Removes and returns the waiters for positions up to this one, in the order in which they came.
   mutating func take(through position: Position) -> [Waiter] {
     if waiting.isEmpty { return [] }
     var reached: [Waiter] = []
