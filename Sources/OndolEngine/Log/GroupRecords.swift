@@ -1,13 +1,13 @@
-// What a commit says of keyed groups, as a log has it: for each group one record with all of its
-// operations and its annotation, sealed under the group's key. Made where a frame is built, and
-// taken apart where a commit is read, so that everybody else sees operations. Within a group they
-// keep their order; across groups it means nothing, since no row is in two.
+// A commit's operations on keyed groups in a log: for each group one record with all of its
+// operations and its annotation, sealed under the group's key. Records are made when a frame is
+// built and opened when a commit is read, so that all other code sees operations. Within a group,
+// operations keep their order; across groups order is meaningless, because no row is in two.
 //
 //   05, group (varint), length (varint), nonce of 12, operations sealed, tag of 16
 //
-// The key is that of the group for this log. The nonce is random: a place that a power cut took
-// without a trace is written again. The commit's number is sealed with it, so that a record is of
-// no use in another commit.
+// The key is that of the group for this log. The nonce is random, because a position that a power
+// cut erased without a trace is written again. The commit's number is authenticated with the
+// record, so that it is useless in another commit.
 
 /// Records of keyed groups in a commit's payload.
 enum GroupRecords {
@@ -18,8 +18,8 @@ enum GroupRecords {
     return context
   }
 
-  /// A commit's bytes, which begin with room for a frame's header, with records in the place of
-  /// operations on keyed groups. Their keys must be here.
+  /// A commit's bytes, which begin with room for a frame's header, with operations on keyed groups
+  /// replaced by records. Their keys must be available.
   static func seal(
     _ bytes: [UInt8], _ sequence: SequenceNumber, by seals: GroupSeals
   ) -> [UInt8] {
@@ -30,8 +30,8 @@ enum GroupRecords {
     var reader = OperationReader(payload)
     do throws(MalformedBytes) {
       while let item = try reader.nextItem() {
-        // A record that could not be opened is of a group that is no more, or that no key opens:
-        // LogRewriter has seen to that.
+        // A record that could not be opened belongs to a dropped group, or no key opens it:
+        // LogRewriter has checked that.
         if item.isRecord { continue }
         guard let group = item.group else {
           output.append(payload.extracting(item.range))
@@ -66,18 +66,18 @@ enum GroupRecords {
     seal.seal(&output, from: start, nonce, context: context(sequence, group))
   }
 
-  /// What opening the records of a commit has come to.
+  /// The result of opening the records of a commit.
   struct Opened {
-    /// With operations in the place of the records that were opened. The others stay.
+    /// With operations in place of the opened records. The others stay.
     var payload: [UInt8]
-    /// The groups of records whose keys are not here.
+    /// The groups of records whose keys are missing.
     var unopened: [UInt32] = []
     /// The groups of records that their keys do not open.
     var forged: [UInt32] = []
   }
 
-  /// A payload with operations in the place of records, where their keys are here; nil where it has
-  /// no record.
+  /// A payload with records replaced by operations if their keys are available; nil when it has no
+  /// record.
   static func open(
     _ payload: RawSpan, _ sequence: SequenceNumber, by seals: GroupSeals
   ) throws(MalformedBytes) -> Opened? {
@@ -115,7 +115,7 @@ enum GroupRecords {
     return opened
   }
 
-  /// Throws unless there is nothing in a record but what is of its group.
+  /// Throws unless a record contains only data of its group.
   private static func refuseOthers(
     _ operations: [UInt8], _ group: UInt32
   ) throws(MalformedBytes) {

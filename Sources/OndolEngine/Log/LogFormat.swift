@@ -1,22 +1,22 @@
-// The commit log's bytes: what a log file begins with and what a frame looks like. The manifest's
-// edits use the same frames.
+// The commit log's bytes: the beginning of a log file and the form of a frame. The manifest's edits
+// use the same frames.
 //
 // A log file is 4,096 bytes of header (the same 256 bytes twice, at 0 and 2,048), then frames, each
-// at a multiple of eight, each a 56-byte header and a payload padded with zeros to eight. What
-// follows the last frame is zeros or nothing.
+// at a multiple of eight, each a 56-byte header and a payload padded with zeros to eight. After the
+// last frame there are zeros or nothing.
 //
 // Positions count bytes over all logs: a log's `base` is its predecessor's base plus the length at
 // which the predecessor ended, so an offset in any log has one place in one line. Every frame
 // carries `syncedThrough`, the position up to which the line was known to be on the device when the
-// frame was made. That tells a torn tail from damage: at the first frame that cannot be read,
-// position P, recovery goes on looking. If any later readable frame, in this log or a later one,
+// frame was made. That distinguishes a torn tail from damage. At the first unreadable frame,
+// position P, recovery continues to look. If any later readable frame, in this log or a later one,
 // was made when the line had been synced beyond P, then P was acknowledged once and has been
-// damaged since: an error, never a silent cut. If none was, P is where the power went.
+// damaged since: an error, never a silent cut. If none was, P is where the power failed.
 //
-// The last frames have none behind them that could say so. For them a *mark* does, a frame without
-// payload between the two copies of the header, written over whenever a sync has ended and before
-// anybody is told. It is not synced itself: after a power cut an older one may be there, which is
-// true as well; after anything else it vouches for every acknowledged commit.
+// The last frames have none after them that could show that. For them there is a *mark*, a frame
+// without payload between the two copies of the header. It is overwritten whenever a sync has ended
+// and before any caller is told. It is not synced itself: after a power cut it may be an older one,
+// which is also true; in all other cases it vouches for every acknowledged commit.
 //
 // A log that follows another needs no seal in its predecessor: its header says where the
 // predecessor ended. Only closing writes a seal.
@@ -26,14 +26,14 @@ struct LogHeader: Sendable, Equatable {
   static let length = 4096
   static let copyLength = 256
   static let copyOffsets = [0, 2048]
-  /// Where the mark stands: in a sector of its own.
+  /// The mark's position: in a sector of its own.
   static let markOffset: UInt64 = 1024
   static let magic: UInt64 = 0x0A1A_0A0D_474F_4C89  // 89 'LOG' 0D 0A 1A 0A
   static let version: UInt32 = 1
 
   enum Kind: UInt32, Sendable {
     case normal = 0
-    /// Made by recovery, to stand in the place of the logs from the old floor on.
+    /// Made by recovery to replace the logs from the old floor on.
     case replacement = 1
   }
 
@@ -42,7 +42,7 @@ struct LogHeader: Sendable, Equatable {
   var salt: UInt64
   var kind: Kind
   var base: LogPosition
-  /// The log before this one and the length at which it ended; both 0 in a replacement.
+  /// The previous log and the length at which it ended; both 0 in a replacement.
   var previous: FileNumber
   var previousLength: UInt64
   /// The sequence of the first commit in it.
@@ -72,7 +72,7 @@ struct LogHeader: Sendable, Equatable {
     return page
   }
 
-  /// What a log begins with.
+  /// The beginning of a log.
   enum Reading: Equatable {
     case header(LogHeader)
     /// All zeros, or nothing: a file made ahead of its use.
@@ -80,7 +80,7 @@ struct LogHeader: Sendable, Equatable {
     case unreadable
   }
 
-  /// Reads the header from a log's first bytes; either copy will do.
+  /// Reads the header from a log's first bytes; either copy suffices.
   static func read(_ page: RawSpan, file: String) throws(EngineError) -> Reading {
     for offset in copyOffsets where page.byteCount >= offset + copyLength {
       let copy = page.extracting(offset..<(offset + copyLength))
@@ -114,7 +114,7 @@ struct LogHeader: Sendable, Equatable {
       var tail = ByteReader(copy.extracting(last: 8))
       let body = copy.extracting(first: copyLength - 8)
       guard try tail.littleEndian(UInt64.self) == seededChecksum(magic, body) else { return nil }
-      // Counted from, and so bounded here.
+      // Other positions are derived from these, so they are bounded here.
       let counters = [
         header.base.rawValue, header.previousLength, header.firstSequence.rawValue,
       ]

@@ -1,18 +1,18 @@
-// Reads frames back. The reader trusts nothing: a frame counts only when its header's checksum,
-// which knows the file and the offset, and its payload's checksum both hold.
+// Reads frames. The reader trusts nothing: a frame counts only when its header's checksum, which
+// covers the file and the offset, and its payload's checksum are both correct.
 
-/// Steps through the frames of one file that is in memory, or of a stretch of it.
+/// Steps through the frames of one file in memory, or of a part of it.
 struct FrameReader {
   let bytes: [UInt8]
   let salt: UInt64
-  /// What payloads are sealed with; nil where they are in the clear.
+  /// The seal of payloads; nil when they are not encrypted.
   let seal: FileSeal?
-  /// Where a frame stands that is sound and was not sealed with the key of the file, once one was
-  /// met. No power cut leaves that.
+  /// The position of a sound frame that was not sealed with the file's key, once one was met. No
+  /// power cut causes that.
   private(set) var forgery: Int?
   /// Where the bytes begin in the file: at a multiple of eight.
   let start: UInt64
-  /// Where the next frame is in the bytes, or the first that could not be read.
+  /// The position in the bytes of the next frame, or of the first unreadable one.
   private(set) var offset: Int
 
   init(
@@ -25,30 +25,30 @@ struct FrameReader {
     self.offset = offset
   }
 
-  /// The place in the file of what is at `place` in the bytes.
+  /// The file position of `place` in the bytes.
   func fileOffset(of place: Int) -> UInt64 { start + UInt64(place) }
 
   /// A sound frame.
   struct Frame {
     var header: FrameHeader
     var offset: Int
-    /// Where the payload is in the reader's bytes, or in `opened`.
+    /// The position of the payload in the reader's bytes, or in `opened`.
     var payload: Range<Int>
-    /// What was sealed in the payload, where it was.
+    /// The decrypted payload, if it was sealed.
     var opened: [UInt8]?
   }
 
-  /// The payload of a frame, in the clear.
+  /// The decrypted payload of a frame.
   func payload(of frame: Frame) -> ArraySlice<UInt8> { (frame.opened ?? bytes)[frame.payload] }
 
-  /// The frame at `offset`, or nil when none is sound there; then `offset` stays.
+  /// The frame at `offset`; nil when none is sound there, and then `offset` stays.
   mutating func next() -> Frame? {
     guard let frame = frame(at: offset) else { return nil }
     offset = frame.offset + frame.header.frameLength
     return frame
   }
 
-  /// Whether more bytes of the file might make the next frame a sound one.
+  /// Whether more bytes of the file might make the next frame sound.
   var mayEndBeyondBytes: Bool {
     guard let header = header(at: offset) else {
       return bytes.count - offset < FrameHeader.length
@@ -88,13 +88,13 @@ struct FrameReader {
       offset: fileOffset(of: place))
   }
 
-  /// Throws when a frame was met that is sound and was not sealed so.
+  /// Throws when a sound frame was met that was not sealed with the file's key.
   func refuseForgery() throws(MalformedBytes) {
     guard let forgery else { return }
     throw MalformedBytes(at: Int(fileOffset(of: forgery)), FileSeal.forged.reason)
   }
 
-  /// The same, about the file called `name`.
+  /// The same, concerning the file called `name`.
   func refuseForgery(in name: String) throws(EngineError) {
     do throws(MalformedBytes) {
       try refuseForgery()
@@ -103,8 +103,8 @@ struct FrameReader {
     }
   }
 
-  /// The position that the log's mark vouches for; nil where there is none, or the log's first page
-  /// is not among the bytes.
+  /// The position that the log's mark vouches for; nil when there is no mark, or the log's first
+  /// page is not among the bytes.
   var mark: LogPosition? {
     let place = Int(LogHeader.markOffset)
     guard start == 0, let header = header(at: place), header.kind == .mark else { return nil }
@@ -113,21 +113,21 @@ struct FrameReader {
 
   private static let blankPiece = 4096
 
-  /// The furthest position that any sound header behind `offset` vouches for. Payloads are not
-  /// looked at: the header's own checksum covers the claim.
+  /// The furthest position that any sound header after `offset` vouches for. Payloads are not read:
+  /// the header's own checksum covers the claim.
   func furthestClaim() -> LogPosition? {
     var furthest: LogPosition?
     var place = (offset + 7) & ~7
     let all = bytes.bytes
     while place + FrameHeader.length <= bytes.count {
-      // Whatever was written ahead and not used holds no header.
+      // Prewritten, unused space has no headers.
       if place % Self.blankPiece == 0, place + Self.blankPiece <= bytes.count,
         all.extracting(place..<(place + Self.blankPiece)).isZero
       {
         place += Self.blankPiece
         continue
       }
-      // Kind, flags and version, zero in blank space: a cheap sieve before the checksum.
+      // Kind, flags and version are zero in blank space: a cheap check before the checksum.
       if all.byte(at: place + 4) != 0, all.byte(at: place + 6) == UInt8(FrameHeader.version),
         let header = FrameHeader.read(
           all.extracting(droppingFirst: place), salt: salt, offset: fileOffset(of: place),
@@ -146,9 +146,9 @@ struct FrameReader {
   }
 }
 
-/// The frames at the beginning of a log of which neither the header nor the salt is known, as a
-/// database has that an older version wrote. What looks like a frame counts when its payload has
-/// the checksum that it says; rows are never read from such.
+/// The frames at the beginning of a log whose header and salt are unknown, in a database written by
+/// an older version. A frame counts when its payload has the checksum that it gives; rows are never
+/// read from such frames.
 struct UnsaltedFrames {
   /// The furthest position that one of them vouches for.
   private(set) var furthestClaim: LogPosition?
@@ -171,7 +171,7 @@ struct UnsaltedFrames {
 }
 
 extension RawSpan {
-  /// Whether there is nothing but zeros: the first byte is one, and each is like the one before.
+  /// Whether all bytes are zero: the first one is, and each equals the previous one.
   var isZero: Bool {
     byteCount == 0
       || byte(at: 0) == 0
@@ -194,10 +194,10 @@ struct Operation: ~Escapable {
 }
 
 /// Steps through the operations of a payload, past annotations and past records of keyed groups,
-/// which are there where their keys are not.
+/// which remain when their keys are missing.
 struct OperationReader: ~Escapable {
   private var reader: ByteReader
-  /// Where the annotations are that were passed.
+  /// The positions of the annotations that were skipped.
   private(set) var annotations: [Range<Int>] = []
 
   @_lifetime(copy payload)
@@ -226,7 +226,7 @@ struct OperationReader: ~Escapable {
     return nil
   }
 
-  /// Steps over what is no operation.
+  /// Skips an item that is not an operation.
   @_lifetime(self: copy self)
   private mutating func pass(_ kind: UInt8, from start: Int) throws(MalformedBytes) {
     switch kind {
@@ -254,13 +254,13 @@ struct OperationReader: ~Escapable {
     return group
   }
 
-  /// What stands in a payload, as it stands there.
+  /// An item of a payload in its stored form.
   struct Item {
-    /// The keyed group that it is of.
+    /// The keyed group that it belongs to.
     var group: UInt32?
     /// Whether it is a record of the group, and not an operation or an annotation.
     var isRecord = false
-    /// All of it, and of an annotation or a record what it holds.
+    /// All of it, and for an annotation or a record its contents.
     var range: Range<Int>
     var body: Range<Int>
   }

@@ -1,20 +1,20 @@
-// One log file that is being written. Offsets are given out by the sequencer; whoever commits
-// writes its own frames at its own offset, so writers do not wait for each other.
+// One log file that is being written. The sequencer assigns offsets, and each committer writes its
+// own frames at its own offset, so writers do not wait for each other.
 
 /// An open log.
 final class LogFile: Sendable {
   let number: FileNumber
   let file: any File
   let salt: UInt64
-  /// What seals its frames; nil where they are in the clear.
+  /// Seals its frames; nil when they are not encrypted.
   let seal: FileSeal?
   /// The position of the file's first byte in the line of all logs.
   let base: LogPosition
-  /// Bytes of zeros that the file had on the device before its use, 0 for one that grows: a synced
+  /// Bytes of zeros that the file had on the device before its use, 0 for one that grows. A synced
   /// write within them changes no size and no block, which saves the file system its journal.
   let prewritten: UInt64
 
-  /// Goes on in `spare` at `base`.
+  /// Continues in `spare` at `base`.
   init(_ spare: SpareLog, base: LogPosition) {
     number = spare.number
     file = spare.file
@@ -30,7 +30,7 @@ final class LogFile: Sendable {
 }
 
 extension LogFile {
-  /// Makes a log that ends where it begins: what a database has that was closed in good order.
+  /// Makes an empty, sealed log: the log of a database that was closed cleanly.
   static func writeSealed(
     _ header: LogHeader, _ start: LogStart, directory: any Directory
   ) throws(EngineError) -> NamedLog {
@@ -48,25 +48,25 @@ extension LogFile {
   }
 }
 
-/// A log made ahead of its use: its name is on the device, and zeros are, if any.
+/// A log made ahead of its use: its name is on the device, and so are its zeros, if any.
 struct SpareLog: Sendable {
   let number: FileNumber
   let file: any File
   let salt: UInt64
   let prewritten: UInt64
-  /// Bytes from the start for which the disk has given room.
+  /// Bytes from the start for which the disk has reserved room.
   var reserved: UInt64
-  /// What seals its frames.
+  /// Seals its frames.
   var seal: FileSeal?
 }
 
 extension Keyring {
-  /// What seals the frames of a log.
+  /// The seal of a log's frames.
   func seal(log number: FileNumber, salt: UInt64) -> FileSeal? {
     seal(.log, number: number, salt: salt)
   }
 
-  /// What seals the frames of the log with this header.
+  /// The seal of the frames of the log with this header.
   func seal(_ header: LogHeader) -> FileSeal? { seal(log: header.number, salt: header.salt) }
 }
 
@@ -77,7 +77,7 @@ struct FrameContext: Sendable {
   var syncedThrough: LogPosition
 }
 
-/// Bytes that a commit's frames take, in a log in the clear and in one that is sealed: it goes into
+/// The bytes of a commit's frames, in an unencrypted log and in a sealed one: it may go into
 /// either.
 struct FrameLength: Sendable {
   var clear: Int
@@ -95,7 +95,7 @@ extension FrameLength {
 
 /// Makes frames out of a batch's bytes.
 enum FrameBuilder {
-  /// Bytes that a payload takes in the log, headers and padding included.
+  /// Bytes of a payload in the log, including headers and padding.
   static func length(
     ofPayload payload: Int, limit: Int = FrameHeader.maximumPayload, isSealed: Bool = false
   ) -> Int {
@@ -111,7 +111,7 @@ enum FrameBuilder {
     return length
   }
 
-  /// Bytes of a payload that go into one frame, where a frame's payload has at most `limit`.
+  /// Bytes of a payload that go into one frame, when a frame's payload has at most `limit`.
   static func pieceLength(
     _ limit: Int = FrameHeader.maximumPayload, isSealed: Bool
   ) -> Int {
@@ -121,7 +121,7 @@ enum FrameBuilder {
   /// The frame of a batch whose bytes begin with room for a header: written in place when one frame
   /// is enough, which it almost always is.
   ///
-  /// - Parameter isKeyed: whether operations on keyed groups are among them.
+  /// - Parameter isKeyed: whether it includes operations on keyed groups.
   static func build(
     _ bytes: consuming [UInt8], operations: Int, isKeyed: Bool = false, _ context: FrameContext,
     salt: UInt64, offset: UInt64, seal: FileSeal? = nil
@@ -152,8 +152,8 @@ enum FrameBuilder {
     return frames
   }
 
-  /// Appends the frames of a commit that was read: where one is enough, with the checksum that the
-  /// payload was found to have.
+  /// Appends the frames of a commit that was read: if one is enough, with the payload's known
+  /// checksum.
   static func append(
     _ payload: RawSpan, checksum: UInt32, operations: Int, isKeyed: Bool, _ context: FrameContext,
     salt: UInt64, offset: UInt64, seal: FileSeal? = nil, to bytes: inout [UInt8]
@@ -186,8 +186,8 @@ enum FrameBuilder {
     return frame
   }
 
-  /// A log's mark, which vouches for everything before `position`. It is written over again and
-  /// again, and holds nothing that a sealed frame's header does not show: so it is never sealed.
+  /// A log's mark, which vouches for everything before `position`. It is overwritten again and
+  /// again, and contains nothing that a sealed frame's header does not show, so it is never sealed.
   static func buildMark(_ position: LogPosition, time: Int64, salt: UInt64) -> [UInt8] {
     var frame = [UInt8](repeating: 0, count: FrameHeader.length)
     let context = FrameContext(sequence: .zero, time: time, syncedThrough: position)
@@ -195,8 +195,8 @@ enum FrameBuilder {
     return frame
   }
 
-  /// The frames of a manifest edit: parts where it is longer than `limit`. Each vouches for the
-  /// bytes in front of the edit, and a part says which one it is.
+  /// The frames of a manifest edit: several parts when it is longer than `limit`. Each vouches for
+  /// the bytes before the edit, and a part has its number.
   static func buildEdit(
     _ payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
     limit: Int = FrameHeader.maximumPayload, seal: FileSeal? = nil
@@ -209,8 +209,8 @@ enum FrameBuilder {
     return frames
   }
 
-  /// The same frames, one after the other, with the place of each: an edit may be as long as the
-  /// keys that it names.
+  /// The same frames, one after the other, with the position of each: an edit may be as long as the
+  /// keys that it contains.
   static func eachFrame<Failure: Error>(
     ofEdit payload: [UInt8], ordinal: UInt64, time: Int64, salt: UInt64, offset: UInt64,
     limit: Int = FrameHeader.maximumPayload, seal: FileSeal? = nil,
@@ -234,7 +234,7 @@ enum FrameBuilder {
     } while start < payload.count
   }
 
-  /// Writes the header in front of a payload, and zeros behind it.
+  /// Writes the header before a payload, and zeros after it.
   private static func finish(
     _ frame: inout [UInt8], _ kind: FrameKind, operations: Int, _ context: FrameContext,
     salt: UInt64, offset: UInt64, seal: FileSeal? = nil

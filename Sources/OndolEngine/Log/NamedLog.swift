@@ -1,8 +1,8 @@
-// What the manifest says of a log that recovery needs, beside where the first one begins: enough to
-// read its frames when its own header is lost. A log's header is one page of the device, and with
-// it would go all that was acknowledged behind it.
+// The manifest's entry of a log that recovery needs, beside where the first one begins: enough to
+// read its frames when its own header is lost. A log's header is one page of the device, and losing
+// it would lose everything acknowledged after it.
 
-/// Where a log stands in the one line of commits.
+/// The start of a log in the one order of commits.
 struct LogStart: Sendable, Equatable {
   var number: FileNumber
   /// The position of its first byte.
@@ -18,9 +18,9 @@ struct LogStart: Sendable, Equatable {
 /// A log as the manifest names it.
 struct NamedLog: Sendable, Equatable {
   var number: FileNumber
-  /// What its frames' checksums begin with.
+  /// The initial bytes of its frames' checksums.
   var salt: UInt64
-  /// Bytes that hold commits and were on the device when it was named: all of them in a log that
+  /// Bytes that contain commits and were on the device when it was named: all of them in a log that
   /// was written as a whole, none in one that commits go into.
   var length: UInt64
 }
