@@ -1,14 +1,14 @@
-// What the floor above walks over: the visible rows of a snapshot within a range of keys, in either
-// direction, deletions left out. Keys and values are borrowed; the next step ends the borrow. A
-// cursor that may not block throws `.wouldBlock` where it needs a block from disk.
+// The upper floor's walk: the visible rows of a snapshot within a range of keys, in either
+// direction, without deleted rows. Keys and values are borrowed; the next step ends the borrow. A
+// cursor that may not block throws `.wouldBlock` when it needs a block from disk.
 //
-// A step is mostly taken here, within a window of rows that lie side by side; everything else is
-// SnapshotWalk's.
+// Most steps are taken here, within a window of rows that are side by side. SnapshotWalk does
+// everything else.
 
 /// A position among the rows of a snapshot.
 package struct Cursor: ~Copyable {
   private let walk: SnapshotWalk
-  /// The walk's, kept here to be reached without it.
+  /// The walk's place, kept here for direct access.
   private let place: WindowPlace
 
   init(_ walk: SnapshotWalk) {
@@ -16,18 +16,18 @@ package struct Cursor: ~Copyable {
     place = walk.place
   }
 
-  /// Whether there is a current row. Without one, only seeking is allowed. A move that throws
-  /// leaves none behind.
+  /// Whether there is a current row. Without one, only seeking is allowed. After a move that throws
+  /// there is none.
   package var isValid: Bool { place.isValid }
 
-  /// The key of the current row, put together at each call.
+  /// The key of the current row, assembled at each call.
   package var key: RawSpan {
     @_lifetime(borrow self)
     get { place.key(heldBy: self) }
   }
 
-  /// The value of the current row. A large one is only read when it is asked for, and blocks the
-  /// thread when it must come from disk.
+  /// The value of the current row. A large one is read only on request, and blocks the thread when
+  /// it must come from disk.
   package var value: RawSpan {
     @_lifetime(borrow self)
     get throws(EngineError) {
@@ -41,25 +41,26 @@ package struct Cursor: ~Copyable {
     if !place.stepForward() { try walk.leaveWindowForward() }
   }
 
-  /// Moves to the row before.
+  /// Moves to the previous row.
   package mutating func previous() throws(EngineError) {
     if !place.stepBackward() { try walk.leaveWindowBackward() }
   }
 
-  /// Moves on by up to `count` rows, forward or backward, as far as they lie side by side with the
+  /// Moves on by up to `count` rows, forward or backward, as far as they are side by side with the
   /// current one.
   ///
-  /// - Returns: by how many; 0 says nothing about what follows.
+  /// - Returns: how many; 0 says nothing about what follows.
   package mutating func skip(atMost count: Int, backward: Bool = false) -> Int {
     place.skip(atMost: count, backward: backward)
   }
 
-  /// Moves on, forward or backward, from the current row to the first that is wanted, and looks at
-  /// `count` rows at most that lie side by side. A row whose value is read only when it is asked
-  /// for counts as wanted.
+  /// Moves on, forward or backward, from the current row to the first wanted one, and looks at no
+  /// more than `count` rows that are side by side. A row whose value is read only on request counts
+  /// as wanted.
   ///
-  /// - Parameter isUnwanted: is shown values; must not use the cursor.
-  /// - Returns: the rows looked at, and whether the last of them, now the current one, is wanted.
+  /// - Parameter isUnwanted: receives values; must not use the cursor.
+  /// - Returns: the number of rows looked at, and whether the last of them, now the current one, is
+  ///   wanted.
   package mutating func search(
     atMost count: Int, backward: Bool = false, past isUnwanted: (RawSpan) -> Bool
   ) -> (looked: Int, isFound: Bool) {

@@ -1,15 +1,15 @@
-// Many gets at once. A get is a chain of loads, each of which waits for the one before; but the
-// chains of different keys do not wait for each other. So keys go through the search in step, a
-// group at a time: each stage asks for the memory that the next one needs, for all of the group,
-// and by the time the next stage begins most of it is there.
+// Many gets at once. A get is a chain of loads, each of which waits for the previous one, but the
+// chains of different keys do not wait for each other. So a group of keys goes through the search
+// in step: each stage prefetches the memory that the next one needs, for all keys of the group, and
+// when the next stage begins most of it is there.
 //
-// Only what a database looks like after a major compaction goes in step: one run in the shard, the
-// key in no memtable, the blocks in memory. Every other key is looked up by itself.
+// Only the usual state after a major compaction is searched in step: one run in the shard, the key
+// in no memtable, the blocks in memory. Every other key is looked up separately.
 
 extension ViewTable {
-  /// Looks up the keys at `places` and gives what is found to `body`, with its place, in order.
+  /// Looks up the keys at `places` and passes each result to `body`, with its place, in order.
   ///
-  /// - Returns: false when it gave up at a key whose answer is in a block that is not in memory.
+  /// - Returns: false when it stopped at a key whose answer is in a block that is not in memory.
   /// - Complexity: O(keys x log rows); a few cache misses a key, which overlap.
   func find(
     _ keys: [[UInt8]], at places: Range<Int>, upTo sequence: SequenceNumber, mayBlock: Bool,
@@ -41,7 +41,7 @@ extension ViewTable {
     return true
   }
 
-  /// The data block that alone can hold the key; nil when it is not as simple as that.
+  /// The only data block that can hold the key; nil when the case is not that simple.
   private func aim(at key: RawSpan, upTo sequence: SequenceNumber) -> SegmentTable.Aim? {
     guard let run = onlyRun(inShard: View.shardIndex(of: key, count: shardCount), besides: key)
     else { return nil }
@@ -52,14 +52,14 @@ extension ViewTable {
 }
 
 extension SegmentTable {
-  /// A data block to search, and where in it a key is likely to be.
+  /// A data block to search, and the likely position of a key in it.
   struct Aim: BitwiseCopyable {
     let slots: SlotTable
     let slot: Int
     let guess: Int
   }
 
-  /// The data block that can hold `key`, whose slot is asked for; nil when there is none or an
+  /// The data block that can hold `key`, whose slot is prefetched; nil when there is none or an
   /// index block is not in memory.
   func aim(at key: RawSpan) -> Aim? {
     let index = top.lowerBound(key)
@@ -75,13 +75,13 @@ extension SegmentTable {
 
 /// The searches of a group of keys, all at the same stage.
 @safe private struct Lanes: ~Copyable {
-  /// As many as the processor has loads under way at once, and some.
+  /// As many as the processor's concurrent loads, and some more.
   static let count = 16
 
   private struct Lane: ~Copyable {
     var aim: SegmentTable.Aim?
     var pin: PinnedBlock?
-    /// The row found in the block pinned; -1 when it is not there.
+    /// The row found in the pinned block; -1 when it is not there.
     var row = -1
   }
 
@@ -101,14 +101,14 @@ extension SegmentTable {
     unsafe lanes[lane].aim = aim
   }
 
-  /// Pins the block aimed at and asks for the rows around the guess.
+  /// Pins the target block and prefetches the rows around the guess.
   mutating func pin(_ lane: Int) {
     guard let aim = unsafe lanes[lane].aim, let pin = aim.slots.pin(aim.slot) else { return }
     pin.block.prefetch(around: aim.guess)
     unsafe lanes[lane].pin = consume pin
   }
 
-  /// Finds the row and asks for its value.
+  /// Finds the row and prefetches its value.
   mutating func search(_ lane: Int, _ key: RawSpan) {
     guard let block = unsafe lanes[lane].pin?.block else { return }
     let row = block.find(key) ?? -1
@@ -116,8 +116,8 @@ extension SegmentTable {
     if row >= 0 { block.prefetchValue(row) }
   }
 
-  /// Gives the row to `body`, if there is one, and lets go of the block; false when the key was not
-  /// looked for here, or its value is elsewhere.
+  /// Passes the row to `body`, if there is one, and releases the block; false when the key was not
+  /// looked up here, or its value is elsewhere.
   mutating func give(_ lane: Int, _ body: (RowKind, RawSpan) -> Void) -> Bool {
     guard let block = unsafe lanes[lane].pin?.block else { return false }
     defer { unsafe lanes[lane].pin = nil }

@@ -1,20 +1,20 @@
-// Which views still live, since when, and for whom: a view that a reader keeps also keeps files
-// that compaction has replaced. The list changes when a view is swapped in or let go, and when a
-// snapshot is taken with an owner's name; reads never come here.
+// The views in use, since when, and for whom: a view that a reader keeps also keeps files that
+// compaction has replaced. The list changes when a view is swapped in or released, and when a
+// snapshot is taken with an owner's name; reads never use it.
 
-/// Who keeps files that compaction has replaced.
+/// The readers that keep replaced files.
 package struct PinnedFiles: Sendable, Equatable {
-  /// Names that holders of the oldest view gave.
+  /// The names that holders of the oldest view gave.
   package var owners: [String]
-  /// Of the oldest view that is not the current one; 0 when there is none.
+  /// The age of the oldest view other than the current one; 0 when there is none.
   package var ageMicroseconds: Int64
-  /// Bytes of files that go when these views do.
+  /// Bytes of files that are removed when these views are released.
   package var bytes: UInt64
 
   package static let none = PinnedFiles(owners: [], ageMicroseconds: 0, bytes: 0)
 }
 
-/// The views of a database that somebody holds.
+/// The views of a database that are in use.
 final class LiveViews: Sendable {
   private struct Entry: Sendable {
     var since: Int64
@@ -35,7 +35,7 @@ final class LiveViews: Sendable {
     self.now = now
   }
 
-  /// A view's place in the list, for as long as the view lives.
+  /// A view's place in the list, as long as the view exists.
   final class Ticket: Sendable {
     private let number: Int
     private let list: LiveViews
@@ -49,7 +49,7 @@ final class LiveViews: Sendable {
       list.state.withLock { [number] state in _ = state.entries.removeValue(forKey: number) }
     }
 
-    /// Names an owner of a snapshot of the view, until the label goes.
+    /// Records the name of a snapshot's owner until the label is released.
     func label(_ owner: String) -> SnapshotLabel {
       let label = list.state.withLock { [number] state in
         state.next += 1
@@ -76,16 +76,16 @@ final class LiveViews: Sendable {
     return Ticket(number, in: self)
   }
 
-  /// How far a shard was flushed in the view where it was the least: no snapshot that somebody has,
-  /// or will take, is of an older state of the shard, and a power cut brings none back.
+  /// The shard's least flush point in any view in use: no snapshot, present or future, is of an
+  /// older state of the shard, and no power cut restores one.
   func flushedThrough(shard: Int) -> SequenceNumber {
     state.withLock { state in
       state.entries.values.map { $0.states[shard].flushedThrough }.min() ?? .zero
     }
   }
 
-  /// The oldest view of all, beside the current one, and the bytes of segments that only views
-  /// beside the current one keep.
+  /// The oldest of the views other than the current one, and the bytes of segments that only these
+  /// views keep.
   func pins(beside current: [ShardState]) -> PinnedFiles {
     let entries = state.withLock { state in
       state.entries.sorted { $0.key < $1.key }.map(\.value)
@@ -104,7 +104,7 @@ final class LiveViews: Sendable {
   }
 }
 
-/// Keeps an owner's name beside the view of a snapshot.
+/// Keeps an owner's name with the view of a snapshot.
 final class SnapshotLabel: Sendable {
   private let number: Int
   private let ticket: LiveViews.Ticket

@@ -1,10 +1,10 @@
-// Merges sources into one order of keys. Sources stand newest first; where several have a key, the
-// newest row counts and the others are passed over. Tombstones come out too: whoever reads for a
-// user drops them, and a flush above older runs keeps them.
+// Merges sources into one order of keys. Sources are ordered newest first; if several have a key,
+// the newest row counts and the others are skipped. Tombstones are included: reads for users drop
+// them, and a flush above older runs keeps them.
 //
 // The number of sources is small (a few memtables and runs, one run when settled), so the least key
-// is found by walking over them. Once found, all rows of its block that come before every other
-// source's key are given out as a window, without asking the sources again.
+// is found by a walk over them. After that, all rows of its block that come before every other
+// source's key form a window, which needs no further look at the sources.
 
 /// The rows of several sources, one row a key.
 struct MergeCursor: ~Copyable {
@@ -33,27 +33,28 @@ struct MergeCursor: ~Copyable {
     get { window.key }
   }
 
-  /// The bytes in the row; see `kind`.
+  /// The row's bytes; see `kind`.
   var value: RawSpan {
     @_lifetime(borrow self)
     get { window.value }
   }
 
-  /// The source of the current row, standing on it.
+  /// The source of the current row, positioned on it.
   var currentSource: RowSource {
     sources[current].move(to: window)
     return sources[current]
   }
 
-  /// The order of the current key against `other`.
+  /// The order of the current key relative to `other`.
   func compare(_ other: RawSpan) -> Int { window.key.compare(other) }
 
-  /// Notes that the caller went on to another row of the window by itself.
+  /// Records that the caller moved to another row of the window itself.
   mutating func move(to row: Int) {
     window.row = row
   }
 
-  /// Has moves that would wait for a file throw `.wouldBlock` instead; then only a seek is allowed.
+  /// Makes moves that would wait for a file throw `.wouldBlock` instead; after that, only a seek is
+  /// allowed.
   func forbidBlocking() {
     for source in sources { source.forbidBlocking() }
   }
@@ -102,8 +103,8 @@ struct MergeCursor: ~Copyable {
     select(direction)
   }
 
-  /// Has the sources beside the current one stand on the side of the current key that `direction`
-  /// leads to: those at the same key hold older rows of it.
+  /// Positions the other sources on the side of the current key that `direction` leads to: those at
+  /// the same key hold older rows of it.
   private mutating func stepOthers(_ direction: Direction) throws(EngineError) {
     let turns = direction != self.direction
     for index in sources.indices where index != current {
@@ -126,7 +127,7 @@ struct MergeCursor: ~Copyable {
 
   // MARK: - Selection
 
-  /// Finds the first key in `direction`, that of the newest source among equals, and its window.
+  /// Finds the first key in `direction`, from the newest source among equals, and its window.
   private mutating func select(_ direction: Direction) {
     self.direction = direction
     guard sources.count > 1 else {

@@ -1,5 +1,4 @@
-// One of the places rows come from, behind a switch instead of an existential: a step costs a
-// branch.
+// A source of rows, behind a switch instead of an existential: a step costs a branch.
 
 /// A memtable's, a run's or a store's rows in order.
 enum RowSource {
@@ -15,7 +14,7 @@ enum RowSource {
     }
   }
 
-  /// The key, borrowed from whoever holds this source still.
+  /// The key, borrowed from the holder of this source.
   @_lifetime(borrow owner)
   func key<Owner: ~Copyable>(heldBy owner: borrowing Owner) -> RawSpan {
     switch self {
@@ -25,7 +24,7 @@ enum RowSource {
     }
   }
 
-  /// The file that the current row is in; nil when it is in memory only.
+  /// The file of the current row; nil when it is in memory only.
   var fileName: String? {
     switch self {
     case .memtable, .remote: nil
@@ -42,7 +41,7 @@ enum RowSource {
     }
   }
 
-  /// The value itself, wherever it is.
+  /// The value itself, wherever it is stored.
   @inline(__always)
   @_lifetime(borrow owner)
   func resolvedValue<Owner: ~Copyable>(
@@ -63,7 +62,7 @@ enum RowSource {
     }
   }
 
-  /// Has moves that would wait for a file throw `.wouldBlock` instead.
+  /// Makes moves that would wait for a file throw `.wouldBlock` instead.
   func forbidBlocking() {
     switch self {
     case .memtable: break

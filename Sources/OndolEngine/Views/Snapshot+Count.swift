@@ -1,15 +1,15 @@
-// How many rows a range has, exactly and mostly without looking at them. A run knows it from its
-// index. What memtables and smaller runs have above and below it is walked, and each key looked up
-// in the run: where that is little, as it is between flushes, a count takes microseconds.
+// The number of rows in a range, exact and usually without looking at them. A run knows it from its
+// index. Rows of memtables and smaller runs are walked, and each key is looked up in the run. When
+// there are few of them, as between flushes, a count takes microseconds.
 
 extension Snapshot {
-  /// How many rows there are with keys from `lower` on and before `upper` (no bound when empty),
-  /// which must lie in one shard; nil when only a walk over them tells: where there are deletions
+  /// The number of rows with keys from `lower` on and before `upper` (no bound when empty), which
+  /// must be in one shard. Nil when only a walk over them determines it: when there are deletions
   /// that no merge has removed yet, or no run has most of the rows.
   ///
   /// - Parameters:
-  ///   - most: rows that it may look at.
-  ///   - mayBlock: whether it may block the thread while blocks are read from disk; otherwise it
+  ///   - most: the most rows to look at.
+  ///   - mayBlock: whether it may block the thread while it reads blocks from disk; otherwise it
   ///     throws `.wouldBlock`.
   /// - Complexity: O(log n) in rows that are in one run; rows elsewhere are each looked up.
   package func rowCount(
@@ -23,7 +23,7 @@ extension Snapshot {
     }
     guard
       let base = extents.indices.max(by: { extents[$0].rowCount < extents[$1].rowCount }),
-      // A deletion below it is of a row that is there nevertheless.
+      // A deletion below it concerns a row that exists nevertheless.
       extents[base...].allSatisfy({ $0.rowCount == 0 || !$0.mayHaveTombstones })
     else { return nil }
     var sources: [RowSource] = []
@@ -44,11 +44,11 @@ extension Snapshot {
     return others.map { extents[base].rowCount + $0 }
   }
 
-  /// As many rows are passed over in the time that one is looked up.
+  /// Skipping this many rows takes as long as one lookup.
   private static let rowsWorthALookup = 128
 
-  /// By how much the rows of `others` change the number of those of `base`, which has no
-  /// tombstones; nil when they are more than `most`.
+  /// The change of the number of rows in `base`, which has no tombstones, by the rows of `others`;
+  /// nil when these are more than `most`.
   private static func difference(
     that others: consuming MergeCursor, makesTo base: Run, from lower: [UInt8],
     to upper: [UInt8], lookingAtMost most: Int, mayBlock: Bool

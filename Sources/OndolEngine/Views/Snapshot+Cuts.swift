@@ -1,12 +1,12 @@
-// Where a range can be cut into parts: whoever reads or derives much on several threads asks here.
+// Splits a range into parts, for code that reads or derives much on several threads.
 
 extension Snapshot {
-  /// Keys that cut a range into `count` parts of about the same size, ascending; none where the
-  /// range is small, or lies in memory alone.
+  /// Keys that split a range into `count` parts of similar size, ascending; none when the range is
+  /// small, or is only in memory.
   ///
   /// - Parameters:
-  ///   - lower: the first key, and `upper` the one behind the last; of one shard.
-  ///   - mayBlock: whether it may block the thread while files are opened; otherwise it throws
+  ///   - lower: the first key, and `upper` the one after the last; of one shard.
+  ///   - mayBlock: whether it may block the thread while it opens files; otherwise it throws
   ///     `.wouldBlock`.
   /// - Complexity: O(n log n) in the index blocks in the range.
   package func cuts(

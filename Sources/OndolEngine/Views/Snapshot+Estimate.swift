@@ -1,13 +1,13 @@
-// How many rows a range has, without walking through it: whoever shows sizes or progress to people
-// asks here. Beside the read path: whole segments are counted by the manifest's numbers, those that
-// a range cuts by their index blocks, memtables by the upper levels of their lists.
+// Estimates the number of rows in a range without a walk: for showing sizes or progress to people.
+// It is beside the read path. Whole segments are counted by the manifest's numbers, those that a
+// range cuts by their index blocks, memtables by the upper levels of their lists.
 
 extension Snapshot {
-  /// About how many rows there are with keys from `lower` on and before `upper`, which must lie in
-  /// one shard. Every version of a row counts, and every tombstone, so that there seem to be more
+  /// The approximate number of rows with keys from `lower` on and before `upper`, which must be in
+  /// one shard. Every version of a row and every tombstone counts, so the estimate is too high
   /// after updates and deletions, until compaction has removed them.
   ///
-  /// - Parameter mayBlock: whether it may block the thread while index blocks are read from disk;
+  /// - Parameter mayBlock: whether it may block the thread while it reads index blocks from disk;
   ///   otherwise it throws `.wouldBlock`.
   /// - Complexity: O(segments in the range); at most two index blocks of a segment are read.
   package func approximateRowCount(
@@ -30,13 +30,13 @@ extension Snapshot {
 }
 
 extension Segment {
-  /// A data block, by the index block that points to it and the place in that.
+  /// A data block, as the index block that points to it and the place in that.
   private struct Place {
     var index: Int
     var row: Int
   }
 
-  /// Rows of data blocks that lie one behind another.
+  /// Rows of consecutive data blocks.
   private struct Tally {
     var rows = 0
     var blocks = 0
@@ -61,7 +61,7 @@ extension Segment {
     }
     let head = try tally(begin.index, begin.row..<Int.max, table, mayBlock)
     let tail = try tally(end.index, 0..<end.row, table, mayBlock)
-    // What lies between is taken to be like its ends: rows of one keyspace are much alike.
+    // The middle is assumed to be like the ends: rows of one keyspace are much alike.
     let between = table.dataSlot(end.index, 0) - table.dataSlot(begin.index + 1, 0)
     let blocks = head.blocks + tail.blocks
     let mean = blocks > 0 ? Double(head.rows + tail.rows) / Double(blocks) : table.meanRows
@@ -78,7 +78,7 @@ extension Segment {
     return Place(index: index, row: try indexBlock(index, keep: true).block.lowerBound(key))
   }
 
-  /// What an index block says of some of its data blocks.
+  /// An index block's numbers about some of its data blocks.
   private func tally(
     _ index: Int, _ rows: Range<Int>, _ table: SegmentTable, _ mayBlock: Bool
   ) throws(EngineError) -> Tally {

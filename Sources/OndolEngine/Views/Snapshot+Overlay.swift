@@ -1,10 +1,10 @@
-// A snapshot as it would be if a batch had been committed on top of it: what a transaction reads
-// after its own first write. The rows lie in memtables of their own above the snapshot's; nobody
-// else sees them, and they go with the snapshot.
+// A snapshot with an uncommitted batch on top: what a transaction reads after its own first write.
+// The rows are in separate memtables above the snapshot's. Nothing else sees them, and they are
+// released with the snapshot.
 
 extension Snapshot {
-  /// The same rows with those of `batch` above them. Stamps get the time given, and the number of
-  /// the commit after the snapshot's.
+  /// The same rows with those of `batch` on top. Stamps get the given time, and the number of the
+  /// commit after the snapshot's.
   ///
   /// - Complexity: O(n log n) in the rows of the batch.
   package func overlaid(by batch: consuming Batch, time: Int64) -> Snapshot {

@@ -1,14 +1,14 @@
-// One consistent picture of everything: a view and the sequence it was taken at. Reading from it
-// asks no lock, no actor and no writer. What is in memory is read on the caller's own executor;
-// only a block that must come from disk is fetched on a thread for cold reads, when the caller can
-// wait without blocking.
+// One consistent state of everything: a view and the sequence it was taken at. Reading from it
+// needs no lock, no actor and no writer. Data in memory is read on the caller's own executor. Only
+// a block that must come from disk is fetched on a thread for cold reads, if the caller can wait
+// without blocking.
 
 /// The rows as of one commit.
 package struct Snapshot: Sendable {
   let view: View
   /// The last commit that is visible in it.
   package let sequence: SequenceNumber
-  /// Says who holds the view, when its taker said so.
+  /// The name of the view's holder, if it gave one.
   private let label: SnapshotLabel?
 
   init(_ view: View, _ sequence: SequenceNumber, label: SnapshotLabel? = nil) {
@@ -17,7 +17,7 @@ package struct Snapshot: Sendable {
     self.sequence = sequence
   }
 
-  /// The rows as of an earlier commit. Nil where some of those may be gone: memtables keep every
+  /// The rows as of an earlier commit. Nil when some of them may be gone: memtables keep every
   /// version, and files only the newest that was flushed.
   package func earlier(_ sequence: SequenceNumber) -> Snapshot? {
     if sequence == self.sequence { return self }
@@ -29,9 +29,10 @@ package struct Snapshot: Sendable {
 
   /// The value at `key`, or nil. Suspends only when a block must be read from disk.
   ///
-  /// - Throws: as all reads do, `.locked` for a key of a group some of whose files there is no key
-  ///   for, where what is not found may be there.
-  /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each level missed.
+  /// - Throws: like all reads, `.locked` for a key of a group when the key of some of its files is
+  ///   missing, because a row that was not found may be in these.
+  /// - Complexity: O(log n); no system call on a cache hit, one `pread` for each cache miss of a
+  ///   level.
   package func get(_ key: [UInt8]) async throws(EngineError) -> [UInt8]? {
     var copy: [UInt8]?
     if try find(key.bytes, mayBlock: false, { copy = $0.array }) != nil { return copy }
@@ -48,8 +49,8 @@ package struct Snapshot: Sendable {
     try await view.reads.perform { (_) throws(E) in try body() }
   }
 
-  /// As below, for a `body` that may wait for a server: whoever waits for too long, or is
-  /// cancelled, gets `failure`.
+  /// Like the next one, for a `body` that may wait for a server: throws `failure` when the wait is
+  /// too long, or the task is cancelled.
   package func readInTurns<R: Sendable, E: Error>(
     failingWith failure: @escaping @Sendable (EngineError) -> E,
     _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
@@ -57,15 +58,15 @@ package struct Snapshot: Sendable {
     try await view.reads.perform(failingWith: failure, body)
   }
 
-  /// The same for a `body` that may take long and says how it comes on: it may be given up and
-  /// begun again, see `ReadingThreads`.
+  /// The same for a `body` that may take long and reports its progress: it may be stopped and
+  /// started again, see `ReadingThreads`.
   package func readInTurns<R: Sendable, E: Error>(
     _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
   ) async throws(E) -> R {
     try await view.reads.perform(body)
   }
 
-  /// On a store, keeps all that is visible here from being forgotten; nil in files, which need
+  /// On a store, keeps everything visible here from being removed; nil in files, which need
   /// nothing.
   package func holdBase() -> HeldBase? { view.shards[0].remote?.hold() }
 
@@ -76,18 +77,18 @@ package struct Snapshot: Sendable {
     return copy
   }
 
-  /// Hands the value at `key` to `body` without copying it; false when there is none. Blocks the
-  /// thread while a block is read from disk.
+  /// Passes the value at `key` to `body` without copying it; false when there is none. Blocks the
+  /// thread while it reads a block from disk.
   ///
-  /// The closure gives nothing back, because a generic result would be looked up at run time at
-  /// each call: the caller is in another module.
+  /// The closure returns nothing, because a generic result would be looked up at run time at each
+  /// call: the caller is in another module.
   package func withValue(
     of key: RawSpan, _ body: (RawSpan) -> Void
   ) throws(EngineError) -> Bool {
     try find(key, mayBlock: true, body) == true
   }
 
-  /// The same, except that nil says that a block must be read from disk first when it may not
+  /// The same, except that nil means that a block must be read from disk first and it may not
   /// block.
   package func withValue(
     of key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
@@ -104,8 +105,8 @@ package struct Snapshot: Sendable {
     return try remote.findAtOnce(key) { _, value in body(value) }
   }
 
-  /// Hands the values at the keys in `places` to `body`, each with its place, in their order and
-  /// without copying them; passes over keys that have none. False when it gave up, because a block
+  /// Passes the values at the keys in `places` to `body`, each with its place, in their order and
+  /// without copying them; skips keys that have none. Returns false when it stopped because a block
   /// must be read from disk first and it may not block.
   ///
   /// - Complexity: O(keys x log n), at a fraction of as many single gets: keys are looked up in
@@ -113,7 +114,7 @@ package struct Snapshot: Sendable {
   package func withValues(
     of keys: [[UInt8]], at places: Range<Int>, mayBlock: Bool, _ body: (Int, RawSpan) -> Void
   ) throws(EngineError) -> Bool {
-    // One trip to the store for all.
+    // One round trip to the store for all.
     if mayBlock, let remote = view.shards[0].remote { try remote.warm(keys[places]) }
     if view.hasLocked {
       for key in keys[places] { try view.refuseLocked(key.bytes) }
@@ -124,7 +125,7 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// Looks the key up and gives its value to `body`; there is none when it was deleted.
+  /// Looks up the key and passes its value to `body`; there is none when it was deleted.
   @inline(__always)
   private func find(
     _ key: RawSpan, mayBlock: Bool, _ body: (RawSpan) -> Void
@@ -140,10 +141,10 @@ package struct Snapshot: Sendable {
   }
 
   /// A cursor over the rows with keys from `lower` on and before `upper` (no bound when empty),
-  /// which must lie in one shard.
+  /// which must be in one shard.
   ///
-  /// - Parameter mayBlock: whether moves may block the thread while a block is read from disk. On
-  ///   the cooperative pool say no; then they throw `.wouldBlock`.
+  /// - Parameter mayBlock: whether moves may block the thread while they read a block from disk.
+  ///   Pass false on the cooperative pool; moves then throw `.wouldBlock`.
   package func cursor(
     from lower: [UInt8], to upper: [UInt8], mayBlock: Bool = true
   ) -> Cursor {

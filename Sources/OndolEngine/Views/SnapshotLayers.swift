@@ -1,14 +1,13 @@
-// Batches that are never committed, laid above a snapshot one after the other, for whoever wants to
-// know what a long row of commits would come to. Few are laid above each other: one that is not
-// smaller than the next above it by half becomes one with it, so that a read looks into as many as
-// a number of rows has binary digits.
+// Batches that are never committed, stacked on a snapshot, for dry runs of a long series of
+// commits. There are few layers: one that is not smaller than the next above it by half is merged
+// with it. So a read looks into at most as many layers as the number of rows has binary digits.
 
-/// A snapshot, and the batches above it.
+/// A snapshot, and the batches on top.
 package struct SnapshotLayers: Sendable {
   private struct Layer: Sendable {
-    /// The rows that were put, and nil for those that were deleted.
+    /// The rows that were put, and nil for deleted ones.
     var rows: [[UInt8]: [UInt8]?]
-    /// What is below, with this above it.
+    /// Everything below, with this layer on top.
     var snapshot: Snapshot
   }
 
@@ -19,11 +18,11 @@ package struct SnapshotLayers: Sendable {
     self.base = base
   }
 
-  /// All of it.
+  /// All layers together.
   package var snapshot: Snapshot { layers.last?.snapshot ?? base }
 
-  /// Lays a batch above all others. Stamps get this number and time; what the batch guards is not
-  /// asked.
+  /// Adds a batch on top of all others. Stamps get this number and time; the batch's guards are not
+  /// checked.
   ///
   /// - Complexity: O(n log n) in its rows, and O(log² n) of all rows so far for each of them, on
   ///   average.

@@ -1,5 +1,5 @@
-// The part of a cursor that is asked once a window: merges what the snapshot's memtables and runs
-// have, passes over deletions, and cuts windows at the bounds of the range.
+// The part of a cursor that is called once for each window: it merges the snapshot's memtables and
+// runs, skips deletions, and cuts windows at the bounds of the range.
 
 /// A walk over the visible rows of a snapshot within a range of keys.
 final class SnapshotWalk {
@@ -8,8 +8,8 @@ final class SnapshotWalk {
   private let upper: [UInt8]
   /// Keeps memtables and files alive.
   private let view: View
-  /// The current row and its neighbours that are in the range and no tombstones; nowhere while a
-  /// move is under way, so that one that fails leaves nothing behind that is not there any more.
+  /// The current row and its neighbours that are in the range and not tombstones. During a move
+  /// there is none, so that a failed move leaves no invalid reference.
   let place = WindowPlace()
 
   /// Rows with keys from `lower` on and before `upper`; no upper bound when `upper` is empty.
@@ -30,8 +30,7 @@ final class SnapshotWalk {
 
   // MARK: - Moves
 
-  /// - Throws: `.locked` where there are rows that there is no key for: none would be a wrong
-  /// answer.
+  /// - Throws: `.locked` when there are rows whose key is missing: returning none would be wrong.
   private func begin() throws(EngineError) {
     place.window = RowWindow()
     let lower = lower
@@ -66,8 +65,8 @@ final class SnapshotWalk {
     try settleBackward()
   }
 
-  /// Throws when a seek led to the wrong side of what was sought: whoever goes on from there could
-  /// go round for ever.
+  /// Throws when a seek led to the wrong side of its target: continuing from there could loop for
+  /// ever.
   private func refuseDisorder(isBehind: Bool) throws(EngineError) {
     guard isBehind else { return }
     throw .corrupt(
@@ -75,7 +74,7 @@ final class SnapshotWalk {
       reason: "its rows are out of order: a search leads astray")
   }
 
-  /// Goes on from the window's last row, which the caller has stepped off.
+  /// Continues from the window's last row, which the caller has stepped off.
   @inline(never)
   func leaveWindowForward() throws(EngineError) {
     leaveWindow(at: place.window.row - 1)
@@ -83,7 +82,7 @@ final class SnapshotWalk {
     try settleForward()
   }
 
-  /// Goes on from the window's first row, which the caller has stepped off.
+  /// Continues from the window's first row, which the caller has stepped off.
   @inline(never)
   func leaveWindowBackward() throws(EngineError) {
     leaveWindow(at: place.window.row + 1)
@@ -91,7 +90,7 @@ final class SnapshotWalk {
     try settleBackward()
   }
 
-  /// Has the merge stand on `row` of the window.
+  /// Positions the merge on `row` of the window.
   private func leaveWindow(at row: Int) {
     precondition(row < place.window.end, "a cursor that is nowhere")
     place.window = RowWindow()
@@ -109,7 +108,7 @@ final class SnapshotWalk {
     return try source.resolvedValue(heldBy: owner)
   }
 
-  // MARK: - Going places
+  // MARK: - Moving
 
   private func goToFirst() throws(EngineError) {
     let lower = lower
@@ -134,7 +133,7 @@ final class SnapshotWalk {
     try settleBackward()
   }
 
-  // Deletions are passed over within the range only: behind its end there may be any number.
+  // Deletions are skipped only within the range: beyond its end there may be any number.
 
   private func settleForward() throws(EngineError) {
     let upper = upper

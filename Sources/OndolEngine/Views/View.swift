@@ -1,25 +1,25 @@
 // What readers read: for every shard its memtables and its runs, in one immutable object. A new
-// view is swapped in when a memtable is sealed, a flush is done or runs are merged; old views live
-// as long as somebody reads them, and keep alive the memtables and files they name.
+// view is swapped in when a memtable is sealed, a flush is done or runs are merged. Old views live
+// as long as a reader uses them, and keep the memtables and files they refer to.
 //
-// Why a snapshot needs nothing else: a memtable is flushed only when everything in it is published,
-// and a view is taken before the published sequence is read. So every row in a view's runs is
-// visible to every snapshot that has the view, runs need one version of a key, and merging them
-// asks for nobody's leave.
+// A snapshot needs nothing else, because a memtable is flushed only when everything in it is
+// published, and a view is taken before the published sequence is read. So every row in a view's
+// runs is visible to every snapshot that has the view, runs need one version of a key, and merging
+// them needs no coordination with readers.
 
 internal import Synchronization
 
 /// One shard in a view.
 final class ShardView: Sendable {
-  /// Takes the sequencer's inserts.
+  /// Receives the sequencer's inserts.
   let active: Memtable
   /// Full memtables that wait for their flush, newest first.
   let sealed: [Memtable]
   /// Sorted runs, newest first: flushed ones, then one for each level.
   let runs: [Run]
-  /// What the manifest says of the runs.
+  /// The manifest's entry of the runs.
   let state: ShardState
-  /// The rows below the memtables where a store has them; then there are no runs.
+  /// The rows below the memtables when a store has them; then there are no runs.
   let remote: RemoteRows?
 
   init(
@@ -33,10 +33,11 @@ final class ShardView: Sendable {
     self.remote = remote
   }
 
-  /// Every row up to here is in the runs.
+  /// Every row up to this commit is in the runs.
   var flushedThrough: SequenceNumber { state.flushedThrough }
 
-  /// `memtable` in the place of the active one, which is sealed, or let go when it has no rows.
+  /// Replaces the active memtable with `memtable`; the old one is sealed, or released when it has
+  /// no rows.
   func sealing(into memtable: Memtable) -> ShardView {
     memtable.charge(like: active)
     return ShardView(
@@ -44,7 +45,7 @@ final class ShardView: Sendable {
       state: state, remote: remote)
   }
 
-  /// Other runs, and without `flushed`, whose rows are in them.
+  /// The view with other runs, and without `flushed`, whose rows are in them.
   func replacingRuns(
     _ runs: [Run], _ state: ShardState, without flushed: Memtable? = nil
   ) -> ShardView {
@@ -52,8 +53,8 @@ final class ShardView: Sendable {
       active: active, sealed: sealed.filter { $0 !== flushed }, runs: runs, state: state)
   }
 
-  /// The runs that `state` names. Those that are the same stay, and so do segments of others; what
-  /// is new is made by `open`.
+  /// The runs of `state`. Unchanged runs are reused, and so are unchanged segments of others;
+  /// `open` makes new ones.
   func runs(for state: ShardState, open: (SegmentMetadata) -> Segment) -> [Run] {
     let kept = Dictionary(
       runs.flatMap(\.segments).map { ($0.metadata.number, $0) }, uniquingKeysWith: { $1 })
@@ -70,13 +71,13 @@ final class ShardView: Sendable {
 /// All shards at one moment of the storage's life.
 final class View: Sendable {
   let shards: [ShardView]
-  /// What gets go by.
+  /// The table that gets use.
   let table: ViewTable
   /// The threads for reads that need a file.
   let reads: ReadingThreads
-  /// Its entry among the views that live; none in a view that no database has.
+  /// Its entry among the views in use; none in a view without a database.
   let ticket: LiveViews.Ticket?
-  /// Whether there are segments that there is no key for.
+  /// Whether there are segments whose key is missing.
   let hasLocked: Bool
 
   init(shards: [ShardView], reads: ReadingThreads, ticket: LiveViews.Ticket? = nil) {
@@ -91,14 +92,14 @@ final class View: Sendable {
     table.free()
   }
 
-  /// The shard whose rows have keys like `key`: keyspaces that agree above their low twelve bits
-  /// share one.
+  /// The shard of rows with keys like `key`: keyspaces that agree above their low twelve bits share
+  /// one.
   func shardIndex(of key: RawSpan) -> Int {
     Self.shardIndex(of: key, count: shards.count)
   }
 
-  /// Throws where there are segments of the key's group that there is no key for, so that nobody
-  /// knows which of its rows there are.
+  /// Throws when the key of some of this group's segments is missing, so that it is unknown which
+  /// of its rows exist.
   func refuseLocked(_ key: RawSpan) throws(EngineError) {
     guard hasLocked, let group = KeyedGroups.group(of: key) else { return }
     let locked = shards[shardIndex(of: key)].state.locked
@@ -108,9 +109,9 @@ final class View: Sendable {
       reason: "it is sealed with the key of group \(group), which is not here")
   }
 
-  /// Bytes of the memtable that follows a full one of a shard: twice as many each time, since what
-  /// is written in larger runs is merged less often, for as long as memory is left for blocks. What
-  /// is sealed without being full begins anew.
+  /// The size in bytes of the memtable that follows a full one of a shard. It doubles each time,
+  /// because larger runs are merged less often, as long as memory is left for blocks. After a
+  /// memtable that was sealed before it was full, it starts again.
   func memtableSize(after index: Int, _ options: EngineOptions) -> Int {
     let usual = options.memtableSize
     let active = shards[index].active
@@ -145,8 +146,8 @@ final class ViewHolder: Sendable {
 
   var current: View { view.withLock { $0 } }
 
-  /// The view and the visible sequence, the latter read while the former cannot be swapped: so no
-  /// commit that is visible lies in a memtable which the view lacks.
+  /// The view and the visible sequence. The sequence is read while the view cannot be swapped, so
+  /// no visible commit is in a memtable that the view lacks.
   var snapshot: (View, SequenceNumber) {
     view.withLock { view in
       (view, SequenceNumber(rawValue: visible.load(ordering: .acquiring)))
@@ -161,7 +162,7 @@ final class ViewHolder: Sendable {
     visible.store(sequence.rawValue, ordering: .releasing)
   }
 
-  /// Swaps in other shards and, with them, what of them is visible.
+  /// Swaps in other shards and, with them, their visible sequence.
   func replace(_ shards: [ShardView], published: SequenceNumber) {
     let old = view.withLock { view in
       let old = view
@@ -172,9 +173,9 @@ final class ViewHolder: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Swaps in a view in which one shard is what `change` makes of it.
+  /// Swaps in a view in which `change` has replaced one shard.
   func update(shard index: Int, _ change: (ShardView) -> ShardView) {
-    // Handed out of the lock: with the last reader's view go files.
+    // Moved out of the lock: releasing the last reader's view releases files.
     let old = view.withLock { view in
       let old = view
       var shards = old.shards

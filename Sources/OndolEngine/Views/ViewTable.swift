@@ -1,19 +1,19 @@
-// What a get needs of a view, reached without counting a reference: for each shard its memtables
+// What a get needs of a view, accessible without reference counting: for each shard its memtables
 // and the tables of its runs, side by side. A get that goes through the objects instead retains and
 // releases a dozen of them, which took a third of its time when everything is in the processor's
 // caches.
 
-/// The parts of a view that gets touch. A plain reference: its owner, which keeps the objects,
-/// calls `free` at the end.
+/// The parts of a view that gets use. A plain reference: its owner, which keeps the objects, calls
+/// `free` at the end.
 @safe struct ViewTable: BitwiseCopyable, @unchecked Sendable {
-  // Safe to share: not written after init; what it leads to can be read by any thread.
+  // Safe to share: not written after init; any thread can read what it refers to.
 
   @safe private struct ShardTable: BitwiseCopyable {
     /// The active memtable, then the sealed ones, newest first.
     let memtables: UnsafeMutableBufferPointer<Unmanaged<Memtable>>
     /// Newest first.
     let runs: UnsafeMutableBufferPointer<RunEntry>
-    /// What there is in their place.
+    /// The store's rows, if it has them instead.
     let remote: Unmanaged<RemoteRows>?
   }
 
@@ -68,7 +68,7 @@
     unsafe shards.deallocate()
   }
 
-  /// Looks for the newest row of `key` no newer than `sequence` in shard `index` and gives it to
+  /// Looks for the newest row of `key` no newer than `sequence` in shard `index` and passes it to
   /// `body`; it may be a tombstone.
   ///
   /// - Returns: whether there is one; nil when the answer is in a block that is not in memory and
@@ -91,7 +91,7 @@
     }
     let runs = unsafe shard.runs
     if runs.count == 1 {
-      // The only run is asked without its filter; its hash is not needed.
+      // The only run is searched without its filter, so its hash is not needed.
       let entry = unsafe runs[0]
       switch entry.table.find(key, hash: nil) {
       case .found(let pin, let row): return try entry.give(pin, row, mayBlock, body)
@@ -102,7 +102,7 @@
     return try find(key, in: shard, mayBlock, body)
   }
 
-  /// The same in several runs, in one of which not all is in memory, or in a store.
+  /// The same in several runs, of which one is not all in memory, or in a store.
   @inline(never)
   private func find(
     _ key: RawSpan, in shard: ShardTable, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
@@ -135,7 +135,7 @@
 }
 
 extension ViewTable.RunEntry {
-  /// Gives a row that was found to `body`; nil when its value must be read and may not.
+  /// Passes a row that was found to `body`; nil when its value must be read and may not be.
   @inline(__always)
   fileprivate func give(
     _ pin: borrowing PinnedBlock, _ row: Int, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
@@ -146,7 +146,7 @@ extension ViewTable.RunEntry {
     return true
   }
 
-  /// Gives the value that a row's pointer leads to.
+  /// Passes the value that a row's pointer leads to.
   @inline(never)
   private func follow(
     _ pointer: RawSpan, _ mayBlock: Bool, _ body: (RowKind, RawSpan) -> Void
