@@ -48,8 +48,8 @@ struct GroupSync: Sendable {
   var isPuttingOff: Bool { !deferred.isEmpty }
 
   /// Takes the frames of the commit that was placed last, up to `end`: returns the bytes to write,
-  /// joined with earlier deferred frames, or defers them as well. Frames may wait when no caller waits
-  /// for them, as for `.memory`, and when they share one write and one sync with others.
+  /// joined with earlier deferred frames, or defers them as well. Frames may wait when no caller
+  /// waits for them, as for `.memory`, and when they share one write and one sync with others.
   ///
   /// For a lone commit, when everything before it is on the device, the write may sync its own
   /// bytes. If anything were not, a power cut could leave a hole before an acknowledged commit.
