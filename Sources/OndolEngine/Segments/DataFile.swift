@@ -1,5 +1,5 @@
-// An immutable file as its readers hold it: opened when it is first needed, and gone with the last
-// of them once nothing names it any more.
+// An immutable file as its readers hold it: opened when it is first needed, and removed with the
+// last reader once nothing refers to it any more.
 
 internal import Synchronization
 
@@ -15,27 +15,27 @@ final class DataFile: Sendable {
     self.directory = directory
   }
 
-  /// The keys that it is sealed with, if it is.
+  /// The keys with which it is sealed, if it is.
   var keyring: Keyring? { directory.keyring }
 
   deinit {
-    // A file that stays is removed by the next opening, since nobody names it.
+    // The next open removes a file that stays, because nothing refers to it.
     if isObsolete.load(ordering: .relaxed) { try? directory.remove(name) }
   }
 
-  /// Has the file removed once nothing reads it any more.
+  /// Marks the file for removal once nothing reads it any more.
   func removeWhenUnused() {
     isObsolete.store(true, ordering: .relaxed)
   }
 
-  /// Has the file stay open from now on, because somebody else may remove it. To be asked for only
-  /// while the directory has room for files that are held.
+  /// Keeps the file open from now on, because another process may remove it. Use it only while the
+  /// directory has room for held files.
   func hold() throws(EngineError) {
     _ = try open(held: true)
   }
 
-  /// The open file, opened now when it was not yet. One that `check` refuses is opened again the
-  /// next time.
+  /// The open file, opened now if necessary. One that `check` refuses is opened again the next
+  /// time.
   func open(
     held: Bool = false, _ check: (any File) throws(EngineError) -> Void = { _ in }
   ) throws(EngineError) -> any File {

@@ -1,13 +1,12 @@
-// Keys that cut rows into parts of about the same size, without a look at the rows: index blocks
-// stand for about as many bytes each. Merges, scans and whoever derives many rows work on several
-// threads this way.
+// Keys that split rows into parts of similar size, without reading the rows: index blocks represent
+// about equally many bytes. Merges, scans and code that derives many rows use them to work on
+// several threads.
 
-/// Where rows can be cut.
+/// Where rows can be split.
 struct IndexCuts {
   private var keys: [[UInt8]] = []
 
-  /// Adds the index blocks of a segment whose keys `isInside` lets through. Opens the file when it
-  /// was not yet.
+  /// Adds the index blocks of a segment whose keys `isInside` accepts. Opens the file if necessary.
   mutating func add(
     _ segment: Segment, where isInside: (RawSpan) -> Bool = { _ in true }
   ) throws(EngineError) {
@@ -18,7 +17,7 @@ struct IndexCuts {
     }
   }
 
-  /// Keys that cut what was added into `count` parts, ascending; none where there are too few
+  /// Keys that split the added rows into `count` parts, ascending; none when there are too few
   /// blocks for that.
   consuming func chosen(into count: Int) -> [[UInt8]] {
     guard count > 1, keys.count >= count else { return [] }

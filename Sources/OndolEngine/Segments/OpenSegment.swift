@@ -1,33 +1,33 @@
 // A segment whose file is open: footer, sections and top of the index have been read and checked.
-// Reads that find their blocks in memory go by the SegmentTable alone and never come here; this is
-// where the others load them.
+// Reads that find their blocks in memory use only the SegmentTable; for the others, this loads the
+// blocks.
 //
 // The filters of a large database have as many bytes as a small cache. As many as fit into a
-// quarter of it are kept whole, from when they are first asked until their segments are closed; of
-// the others parts are read like blocks, when they are asked for, and evicted like them.
+// quarter of it are kept whole, from their first use until their segments are closed. Of the
+// others, parts are read like blocks, on request, and evicted like them.
 
 internal import Synchronization
 
-/// An open segment file and what belongs to it.
+/// An open segment file and its parts.
 final class OpenSegment: Sendable {
   let table: SegmentTable
   let file: any File
   private let salt: UInt64
-  /// What opens its blocks; nil where they are in the clear.
+  /// Opens its blocks; nil when they are not encrypted.
   private let seal: FileSeal?
   private let blocksEnd: UInt64
   private let errors: SegmentErrors
   private let cache: BlockCache
   /// Where the filter is, when it is kept in parts.
   private let filterParts: FilterParts?
-  /// Where it is when it is kept whole, and whether it was loaded.
+  /// Where it is when it is kept whole, and whether it has been loaded.
   private let wholeFilter: (reader: SegmentFileReader, section: SegmentSection)?
   private let isFilterLoaded = Guarded(false)
   private let filterUnit: SealedUnit
-  /// How much oftener a block was read for a key that is not there than for one that is, of late.
+  /// How many more blocks were read recently for absent keys than for present ones.
   private let searchesInVain = Atomic(0)
 
-  /// Checks that `file` is the one `metadata` describes.
+  /// Checks that `file` is the one that `metadata` describes.
   init(
     _ metadata: SegmentMetadata, identity: DatabaseIdentity, shard: UInt32,
     file: any File, cache: BlockCache, seal: FileSeal? = nil
@@ -104,7 +104,7 @@ final class OpenSegment: Sendable {
     }
   }
 
-  /// Reads the header, which reads do without, and compares it.
+  /// Reads the header, which reads do not need, and compares it.
   func verifyHeader(_ expected: DataFileHeader) throws(EngineError) {
     guard try file.read(at: 0, count: DataFileHeader.length) == expected.encode() else {
       throw errors.corrupt(at: 0, "the header is not the one that was written")
@@ -114,9 +114,9 @@ final class OpenSegment: Sendable {
   // MARK: - The filter
 
   /// False when the key with this hash is not in the segment. A filter, or a part of it, that is
-  /// not in memory is read when that is likely to spare a block.
+  /// not in memory is read when that is likely to save reading a block.
   ///
-  /// - Parameter isYoung: whether the segment is one of those that hold few of the keys asked for.
+  /// - Parameter isYoung: whether the segment is one of those that hold few of the requested keys.
   func mayContain(_ hash: UInt64, isYoung: Bool) throws(EngineError) -> Bool {
     let isWorthReading =
       isYoung || searchesInVain.load(ordering: .relaxed) > Self.searchesBeforeFilter
@@ -152,18 +152,18 @@ final class OpenSegment: Sendable {
     }
   }
 
-  /// The oldest run holds most keys that are asked for, and then a part of its filter is read for
-  /// nothing; it is worth its bytes where keys are asked for that are not there, so many more than
-  /// that are.
+  /// The oldest run holds most requested keys, and for these reading a part of its filter is
+  /// useless. The filter is worth its bytes when absent keys are requested, this many more often
+  /// than present ones.
   private static let searchesBeforeFilter = 8
   private static let mostSearchesCounted = 64
 
-  /// Counts a search of a block that the filter did not spare.
+  /// Counts a search of a block that the filter did not prevent.
   func noteSearch(found: Bool) {
     guard filterParts != nil || table.filter.isToLoad else { return }
     let count = searchesInVain.load(ordering: .relaxed)
     let new = min(max(count + (found ? -1 : 1), 0), Self.mostSearchesCounted)
-    // Two at once may count as one.
+    // Two concurrent searches may count as one.
     if new != count { searchesInVain.store(new, ordering: .relaxed) }
   }
 
@@ -217,14 +217,14 @@ final class OpenSegment: Sendable {
     return try load(handle, .data, slot: table.dataSlot(index, row), keep: keep)
   }
 
-  /// Where the data block that row `row` of an index block points to is in the file.
+  /// The position in the file of the data block that row `row` of an index block points to.
   func dataBlockOffset(_ block: Block, _ row: Int) throws(EngineError) -> UInt64 {
     try BlockHandle.parse(block.value(row), errors, blocksEnd).offset
   }
 
-  // MARK: - Reading ahead
+  // MARK: - Read-ahead
 
-  /// Tells the system that the data blocks in `rows` of the index block will be read soon.
+  /// Announces to the system that the data blocks in `rows` of the index block will be read soon.
   func adviseAhead(_ index: Block, _ rows: Range<Int>) throws(EngineError) {
     guard let first = rows.first, let last = rows.last else { return }
     let start = try BlockHandle.parse(index.value(first), errors, blocksEnd).offset
@@ -233,7 +233,7 @@ final class OpenSegment: Sendable {
     file.willRead(at: start, count: Int(end - start) + 1)
   }
 
-  /// More than this is between two blocks only in a damaged file.
+  /// Two blocks are further apart only in a damaged file.
   private static let mostAdvised = 64 << 20
 
   private func load(

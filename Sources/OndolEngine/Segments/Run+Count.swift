@@ -1,10 +1,10 @@
-// How many rows of a run are in a range, without looking at them: the rank of a row is the number
-// of rows in front of it, and a range has as many rows as the ranks of its ends differ by. An index
-// block says how many rows each of its data blocks has, and a segment keeps the sums.
+// Counts the rows of a run in a range, without looking at them: the rank of a row is the number of
+// rows before it, and the number of rows in a range is the difference of the ranks of its ends. An
+// index block has the number of rows of each of its data blocks, and a segment keeps the sums.
 
 /// The rows of a run that are in a range.
 struct RunExtent {
-  /// Tombstones among them.
+  /// Rows, including tombstones.
   var rowCount = 0
   /// Whether some of them may be tombstones.
   var mayHaveTombstones = false
@@ -14,8 +14,8 @@ extension Run {
   /// The rows with keys from `lower` on and before `upper`; no upper bound when `upper` is empty.
   ///
   /// - Parameter mayBlock: whether it may wait for a file; otherwise it throws `.wouldBlock`.
-  /// - Complexity: O(log n), and the index blocks of the segments that the range cuts the first
-  ///   time.
+  /// - Complexity: O(log n), and the first time the index blocks of the segments that the range
+  ///   cuts.
   func extent(
     from lower: [UInt8], to upper: [UInt8], mayBlock: Bool
   ) throws(EngineError) -> RunExtent {
@@ -38,7 +38,7 @@ extension Run {
 }
 
 extension RunCursor {
-  /// How many rows of the run are in front of the current one; all, when there is no current one.
+  /// The number of the run's rows before the current one; all, when there is no current one.
   fileprivate func rank() throws(EngineError) -> Int {
     guard let place = dataPlace else { return run.segments.reduce(0) { $0 + $1.rowCount } }
     let before = run.segments[..<place.segment].reduce(0) { $0 + $1.rowCount }
@@ -49,10 +49,10 @@ extension RunCursor {
 }
 
 extension Segment {
-  /// Rows, tombstones among them.
+  /// Rows, including tombstones.
   fileprivate var rowCount: Int { Int(clamping: metadata.entries) }
 
-  /// Rows that index block `number` does not lead to, but one in front of it.
+  /// Rows before those that index block `number` leads to.
   fileprivate func rowCount(
     beforeIndex number: Int, mayBlock: Bool
   ) throws(EngineError) -> Int {

@@ -1,12 +1,12 @@
-// Segments one behind another whose keys do not overlap: to a reader one long sorted list. A search
-// finds the segment among the last keys of all, laid out as a block and searched as one.
+// Consecutive segments whose keys do not overlap: for a reader one long sorted list. A search finds
+// the segment by the last keys of all, laid out as a block and searched like one.
 
 /// Segments in ascending order of their keys, disjoint.
 final class Run: Sendable {
   let segments: [Segment]
-  /// Those that rows of any segment point into.
+  /// The value files that rows of any segment point into.
   let valueFiles: ValueFileTable
-  /// What gets go by.
+  /// The table that gets use.
   let table: RunTable
 
   init(_ segments: [Segment]) {
@@ -25,28 +25,28 @@ final class Run: Sendable {
     table.free()
   }
 
-  /// Searches for `key`, whose KeyHash is `hash`, where blocks in memory did not have the answer;
+  /// Searches for `key`, whose KeyHash is `hash`, when blocks in memory did not have the answer;
   /// see `Segment.load`.
   func load(_ key: RawSpan, hash: UInt64, _ options: ReadOptions) throws(EngineError) -> Lookup {
     let index = table.segmentIndex(atOrAfter: key)
     return index < table.count ? try segments[index].load(key, hash, options) : .absent
   }
 
-  /// The first segment whose last key is `key` or above; the count of segments when there is none.
+  /// The first segment whose last key is `key` or above; the number of segments when there is none.
   func segmentIndex(atOrAfter key: RawSpan) -> Int {
     table.segmentIndex(atOrAfter: key)
   }
 
-  /// The table of segment `index`, whose file is opened when it was not yet.
+  /// The table of segment `index`, whose file is opened if necessary.
   func table(_ index: Int) throws(EngineError) -> SegmentTable {
     if let opened = table.table(index) { return opened }
     return try segments[index].open().table
   }
 
-  /// A cursor that is nowhere yet.
+  /// A cursor without a position.
   ///
   /// - Parameter keepsBlocks: whether blocks it reads from files enter the cache. A compaction,
-  ///   which reads everything once, says no.
+  ///   which reads everything once, passes false.
   func cursor(keepsBlocks: Bool = true) -> RunCursor {
     RunCursor(self, keepsBlocks: keepsBlocks)
   }

@@ -1,13 +1,13 @@
-// Walks a run row by row in both directions: what scans, merges and compactions read through. The
-// block under the cursor is pinned, so a step is an addition and a comparison; only the step into
-// the next block looks into the index, and only a block that is not in memory reads the file.
+// Walks a run row by row in both directions: scans, merges and compactions read through it. The
+// block under the cursor is pinned, so a step is an addition and a comparison. Only the step into
+// the next block uses the index, and only a block that is not in memory is read from the file.
 
-/// A place in a run. Not to be shared between threads.
+/// A position in a run. Must not be shared between threads.
 final class RunCursor {
   let run: Run
   private let keepsBlocks: Bool
-  /// Whether a move may wait for the file; one that may not throws `.wouldBlock` instead, and
-  /// leaves the cursor nowhere.
+  /// Whether a move may wait for the file. If not, it throws `.wouldBlock` instead, and the cursor
+  /// has no position.
   var mayBlock = true
 
   /// The block under the cursor, held by `pins`, and the row in it. Invalid: `row` is not below
@@ -16,18 +16,18 @@ final class RunCursor {
   private var row = 0
   private var rowCount = 0
 
-  /// The segment under the cursor and what is known of its blocks.
+  /// The segment under the cursor and the state of its blocks.
   private var segmentIndex = 0
   private var table: SegmentTable?
   private var indexNumber = 0
   private var indexRow = 0
-  /// Data blocks entered one after another since the last seek.
+  /// Data blocks entered consecutively since the last seek.
   private var blocksInOrder = 0
-  /// The system was told to read the blocks before this row of the index block.
+  /// Blocks before this row of the index block have been announced to the system.
   private var advisedEnd = 0
   private let pins = HeldBlocks()
   private let keyBuffer = KeyBuffer()
-  /// The last separated value asked for.
+  /// The last requested separated value.
   private var heldValue: HeldValue?
 
   init(_ run: Run, keepsBlocks: Bool) {
@@ -36,7 +36,7 @@ final class RunCursor {
   }
 
   deinit {
-    // Before the run goes, which the pins are counted in.
+    // Before the run is released, which has the counts of the pins.
     pins.free()
     keyBuffer.free()
   }
@@ -52,7 +52,7 @@ final class RunCursor {
   @inline(__always)
   var kind: RowKind { current.kind(row) }
 
-  /// The bytes in the row under the cursor: its value, or the pointer to it; valid until the cursor
+  /// The row's bytes under the cursor: its value, or the pointer to it; valid until the cursor
   /// moves.
   @inline(__always)
   var value: RawSpan {
@@ -60,7 +60,7 @@ final class RunCursor {
     get { current.value(row, heldBy: self) }
   }
 
-  /// The value of the row under the cursor, from its value file when the row has only a pointer;
+  /// The value of the row under the cursor, from its value file if the row has only a pointer;
   /// valid until the cursor moves.
   @inline(__always)
   var resolvedValue: RawSpan {
@@ -79,7 +79,7 @@ final class RunCursor {
     return OndolEngine.held(try held.value(at: value, mayBlock: mayBlock), by: self)
   }
 
-  /// The key of the row under the cursor, put together here; valid until the cursor moves.
+  /// The key of the row under the cursor, assembled here; valid until the cursor moves.
   @inline(__always)
   var key: RawSpan {
     @_lifetime(borrow self)
@@ -108,7 +108,7 @@ final class RunCursor {
 
   // MARK: - Steps
 
-  /// Moves to the next row; behind the last one the cursor is invalid.
+  /// Moves to the next row; after the last one the cursor is invalid.
   @inline(__always)
   func next() throws(EngineError) {
     precondition(isValid, "a cursor that is nowhere")
@@ -116,7 +116,7 @@ final class RunCursor {
     if row == rowCount { try enterNextBlock() }
   }
 
-  /// Moves to the row before; in front of the first one the cursor is invalid.
+  /// Moves to the previous row; before the first one the cursor is invalid.
   @inline(__always)
   func previous() throws(EngineError) {
     precondition(isValid, "a cursor that is nowhere")
@@ -165,13 +165,13 @@ final class RunCursor {
 
   // MARK: - Blocks
 
-  /// Where the current row is in the files of the run; nil when there is none.
+  /// The position of the current row in the files of the run; nil when there is none.
   var dataPlace: (segment: Int, index: Int, indexBlock: Block, block: Int, row: Int)? {
     guard isValid, let index = pins[.index] else { return nil }
     return (segmentIndex, indexNumber, index, indexRow, row)
   }
 
-  /// Becomes invalid and lets go of the blocks.
+  /// Becomes invalid and releases the blocks.
   func leave() {
     block = nil
     blocksInOrder = 0
@@ -232,7 +232,7 @@ final class RunCursor {
     try enterDataBlock(atEnd: atEnd)
   }
 
-  /// Pins the data block that the place in the index points to, and goes to its first or last row.
+  /// Pins the data block that the place in the index points to, and moves to its first or last row.
   private func enterDataBlock(atEnd: Bool) throws(EngineError) {
     guard let table, let index = pins[.index] else { preconditionFailure("no index block") }
     let block = enter(try dataBlock(table, index))
@@ -243,8 +243,8 @@ final class RunCursor {
     rowCount = block.rowCount
   }
 
-  /// Pins the data block that the place in the index points to, and goes to the first row whose key
-  /// is `key` or above; behind the last when there is none.
+  /// Pins the data block that the place in the index points to, and moves to the first row whose
+  /// key is `key` or above; past the last when there is none.
   private func enterDataBlock(
     seeking key: RawSpan, _ table: SegmentTable, _ index: Block
   ) throws(EngineError) {
@@ -292,7 +292,7 @@ final class RunCursor {
     return try segment.loadDataBlock(indexNumber, indexBlock, indexRow, keep: keepsBlocks)
   }
 
-  /// Blocks that a walk enters one after another before it counts as one that goes on.
+  /// Blocks that a walk enters consecutively before it is expected to continue.
   private static let blocksBeforeAdvice = 2
   /// 1 MiB before compression with blocks of the usual size.
   private static let blocksAdvised = 128

@@ -1,19 +1,19 @@
-// Reads a whole segment and checks what no single read looks at: the header, that every block lies
-// between its neighbours' keys, that the filter knows every key, that pointers lead to values, that
-// the sums are right. Goes past the cache, for it is the file that is in question, and on behind
-// what it finds.
+// Reads a whole segment and checks what no single read checks: the header, that every block is
+// between its neighbours' keys, that the filter contains every key, that pointers lead to values,
+// and that the sums are right. It bypasses the cache, because the file is in question, and
+// continues after a finding.
 
 extension Segment {
-  /// Checks every byte of the file that carries meaning.
+  /// Checks every meaningful byte of the file.
   ///
-  /// - Throws: `.corrupt` with the first thing that is wrong.
+  /// - Throws: `.corrupt` with the first error.
   /// - Complexity: O(file); reads all of it.
   func verify() throws(EngineError) {
     guard let first = findings().first else { return }
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
 
-  /// Everything that is wrong with the file.
+  /// All errors in the file.
   ///
   /// - Complexity: O(file); reads all of it, and the headers of the values its rows point to.
   func findings() -> [StorageFinding] {
@@ -31,7 +31,7 @@ extension Segment {
     }
   }
 
-  /// What is wrong with the file's header and index.
+  /// The errors in the file's header and index.
   ///
   /// - Complexity: O(index blocks).
   func structureFindings() -> [StorageFinding] {
@@ -72,7 +72,7 @@ private struct SegmentCheck {
   private var values = ValueReferenceSums()
   private var firstKey: [UInt8]?
   private var lastKey: [UInt8] = []
-  /// The upper bound of the block before.
+  /// The upper bound of the previous block.
   private var lastBound: [UInt8]?
 
   init(file: String, valueFiles: ValueFileTable) {
@@ -80,7 +80,7 @@ private struct SegmentCheck {
     self.valueFiles = valueFiles
   }
 
-  /// Takes index block `index` and all blocks it points to.
+  /// Checks index block `index` and all blocks it points to.
   mutating func take(_ index: Int, of segment: OpenSegment) {
     do throws(EngineError) {
       let pin = try segment.loadIndexBlock(index, keep: false)
@@ -94,7 +94,7 @@ private struct SegmentCheck {
     }
   }
 
-  /// Takes the data block that row `row` of an index block points to.
+  /// Checks the data block that row `row` of an index block points to.
   private mutating func take(_ row: Int, _ index: Int, _ block: Block, of segment: OpenSegment) {
     do throws(EngineError) {
       let offset = try segment.dataBlockOffset(block, row)
@@ -110,7 +110,7 @@ private struct SegmentCheck {
     lastBound = bound(of: block, row)
   }
 
-  /// The upper bound that a row of an index gives.
+  /// The upper bound in a row of an index.
   private func bound(of index: Block, _ row: Int) -> [UInt8] {
     index.prefix().array + index.suffix(row).array
   }
@@ -159,7 +159,7 @@ private struct SegmentCheck {
     }
   }
 
-  /// Compares what was counted with what the manifest says, where all of it was read.
+  /// Compares the counts with the manifest, if everything was read.
   mutating func compareSums(with metadata: SegmentMetadata) {
     guard isWhole else { return }
     let isRight =

@@ -1,15 +1,15 @@
 // A segment as reads see it. Opening a database opens no segment: the file is opened when a read
-// first needs it. From then on a get whose blocks are in memory is three searches (the top of the
-// index, an index block, a data block) over memory that is reached without locks or reference
+// first needs it. From then on, a get whose blocks are in memory is three searches (the top of the
+// index, an index block, a data block) over memory that is accessed without locks or reference
 // counts.
 
-/// How a segment or run is asked for a key.
+/// How a segment or run is searched for a key.
 struct ReadOptions: Sendable {
   /// Whether the caller may wait for the file.
   var mayBlock = true
-  /// Whether to ask the filter before searching blocks in memory. Right for runs that are young and
-  /// small beside others; for the oldest run, which holds most keys asked for, the filter is only
-  /// asked before a block is read from the file.
+  /// Whether to check the filter before searching blocks in memory. True for runs that are young
+  /// and small compared with others. For the oldest run, which holds most requested keys, the
+  /// filter is checked only before a block is read from the file.
   var asksFilterFirst = false
 }
 
@@ -19,15 +19,16 @@ final class Segment: Sendable {
   private let identity: DatabaseIdentity
   private let shard: UInt32
   private let cache: BlockCache
-  /// The file; when a merge has replaced the segment it goes with the last view that reads it.
+  /// The file; when a merge has replaced the segment, it is removed with the last view that reads
+  /// it.
   let data: DataFile
   /// The value files that its rows point into.
   let valueFiles: [ValueFile]
 
-  /// What gets go by; published when `opened` is set, which keeps it alive.
+  /// The table that gets use; published when `opened` is set, which keeps it alive.
   private let published = PublishedOnce<SegmentTable>()
   private let opened = Guarded<OpenSegment?>(nil)
-  /// Rows in front of each index block, as far as somebody has counted; see `Run.extent`.
+  /// The numbers of rows before each index block, as far as counted; see `Run.extent`.
   let rowSums = Guarded<[Int]>([0])
 
   init(
@@ -44,7 +45,7 @@ final class Segment: Sendable {
 
   var table: PublishedOnce<SegmentTable>.Reader { published.reader }
 
-  /// What the first bytes of the file must be.
+  /// The required first bytes of the file.
   var expectedHeader: DataFileHeader {
     DataFileHeader(
       kind: .segment, number: metadata.number, salt: metadata.salt, identity: identity,
@@ -55,7 +56,7 @@ final class Segment: Sendable {
   // MARK: - Reads that need the file
 
   /// Searches for `key`, whose KeyHash is `hash`, and reads what is not in memory, unless the
-  /// filter says that it is not worth it.
+  /// filter excludes the key.
   ///
   /// - Complexity: O(log rows); `pread` for each block that is not in memory, and for the index
   ///   once.
@@ -63,7 +64,7 @@ final class Segment: Sendable {
     _ key: RawSpan, _ hash: UInt64, _ options: ReadOptions
   ) throws(EngineError) -> Lookup {
     if let table = published.reader.value, !table.mayContain(hash) { return .absent }
-    // A key between two segments of a run is looked for in the second, which need not be readable.
+    // A key between two segments of a run is looked up in the second, which need not be readable.
     let minKey = metadata.minKey
     let isBefore = key.compare(minKey.bytes) < 0
     if isBefore { return .absent }
@@ -85,7 +86,7 @@ final class Segment: Sendable {
     return .found(pin, row: row)
   }
 
-  /// The open file, opened now when it was not yet. Blocks: several `pread` calls the first time.
+  /// The open file, opened now if necessary. Blocks: several `pread` calls the first time.
   @inline(never)
   func open() throws(EngineError) -> OpenSegment {
     try opened.withLock { (opened) throws(EngineError) in

@@ -6,7 +6,7 @@ struct SegmentFileReader {
   let file: any File
   let errors: SegmentErrors
   let size: UInt64
-  /// The checksum at the very end, as the manifest repeats it.
+  /// The checksum at the very end, which the manifest repeats.
   let footerChecksum: UInt64
   private let footerBytes: [UInt8]
 
@@ -39,7 +39,7 @@ struct SegmentFileReader {
 
   func footer() throws(EngineError) -> SegmentFooter {
     let footer = try SegmentFooter.parse(footerBytes.bytes, at: footerOffset, errors)
-    // Every block has a trailer, so a file has fewer blocks than bytes: numbers of slots fit.
+    // Every block has a trailer, so a file has fewer blocks than bytes: slot numbers fit.
     let blocks = footer.dataBlocks.addingReportingOverflow(footer.indexBlocks)
     guard footer.blocksEnd <= footerOffset, !blocks.overflow,
       blocks.partialValue <= footer.blocksEnd / UInt64(StoredBlock.trailerLength),
@@ -51,7 +51,7 @@ struct SegmentFileReader {
     return footer
   }
 
-  /// Throws when the file is sealed and there is no key for it, or the other way round.
+  /// Throws when the file is sealed and its key is missing, or the other way round.
   func check(_ footer: SegmentFooter, isSealed: Bool) throws(EngineError) {
     guard footer.isSealed != isSealed else { return }
     if isSealed { throw errors.corrupt(FileSeal.unsealed, from: footerOffset) }
@@ -101,8 +101,8 @@ struct SegmentFileReader {
     }
   }
 
-  /// Appends, for each index block, the slot behind its last data block's. `numbers` begins with
-  /// the slot of the first data block.
+  /// Appends, for each index block, the slot after its last data block's. `numbers` begins with the
+  /// slot of the first data block.
   func numberDataBlocks(
     _ top: Block, _ footer: SegmentFooter, _ numbers: inout [UInt32]
   ) throws(EngineError) {
@@ -119,7 +119,7 @@ struct SegmentFileReader {
     }
   }
 
-  /// Where the filter is, if there is one.
+  /// The filter's location, if there is one.
   func filter(
     _ sections: [SegmentSection], isSealed: Bool = false
   ) throws(EngineError) -> SegmentSection? {
@@ -135,12 +135,12 @@ struct SegmentFileReader {
     return section
   }
 
-  /// The bytes of the filter as they are stored.
+  /// The stored bytes of the filter.
   func bytes(ofFilter section: SegmentSection, salt: UInt64) throws(EngineError) -> [UInt8] {
     try checked(section, salt, "filter")
   }
 
-  /// Throws when the stored bytes of a section are not those that were written.
+  /// Throws when the stored bytes of a section are not the written ones.
   func verify(_ section: SegmentSection, salt: UInt64) throws(EngineError) {
     _ = try checked(section, salt, "section of kind \(section.kind)")
   }
@@ -154,7 +154,7 @@ struct SegmentFileReader {
       at: section.offset, length: section.length, checksum: section.checksum, salt: salt, name)
   }
 
-  /// Bytes from between the header and the footer, whose checksum is right.
+  /// Bytes between the header and the footer, with a correct checksum.
   private func checked(
     at offset: UInt64, length: UInt64, checksum: UInt64, salt: UInt64, _ name: String
   ) throws(EngineError) -> [UInt8] {

@@ -3,7 +3,7 @@
 //   header 64 | data blocks | index blocks | sections | section table | footer 256
 //
 // A segment holds one version of a key and no sequence number for each row: a view is captured when
-// all rows of its segments are published already, so no reader ever needs to tell them apart.
+// all rows of its segments are published already, so readers never need to distinguish them.
 //
 // Integers are little-endian. `X(offset, bytes)` is the seeded checksum of `bytes` at `offset` with
 // the file's salt (see Checksum). Reserved bytes are zero and checked.
@@ -22,12 +22,12 @@
 //    6   2  reserved
 //    8   8  X(offset of the block, stored bytes ++ trailer 0..<8)
 //
-// Index blocks are laid out as data blocks are (see BlockLayout); a row's key is an upper bound of
-// a block's keys, below all keys of the next block, and its value a handle: u64 offset, u32 stored
+// Index blocks have the layout of data blocks (see BlockLayout). A row's key is an upper bound of a
+// block's keys, below all keys of the next block, and its value a handle: u64 offset, u32 stored
 // length without the trailer, u32 rows. Index blocks point to data blocks. The section `indexTop`
 // is one more such block, never compressed and without a trailer, that points to the index blocks.
-// (Rows are in the handle because the reader puts what it derives from them in front of the bytes,
-// in one allocation.)
+// (The number of rows is in the handle because the reader puts data derived from the rows before
+// the bytes, in one allocation.)
 //
 // Section table, for each section 32 bytes: u32 kind, u32 flags (bit 0: a reader that does not know
 // the kind must refuse the file), u64 offset, u64 length, u64 X(offset, bytes).
@@ -46,9 +46,9 @@
 //   80   8  tombstones                      248   8  X(footer's offset, bytes 0..<248)
 //   88   8  lowest sequence
 //
-// Place, length, magic, version, incompatible features and the checksum of the footer stay what
-// they are in every version to come, so that every reader can tell damage from a file it is too old
-// for.
+// Position, length, magic, version, incompatible features and the checksum of the footer stay the
+// same in every later version, so that every reader can distinguish damage from a file it is too
+// old for.
 
 extension DataFileHeader.Kind {
   static let segment = Self(magic: [0x89, 0x4f, 0x44, 0x53, 0x0d, 0x0a, 0x1a, 0x0a])
@@ -79,7 +79,7 @@ struct SegmentSection: Equatable {
   var checksum: UInt64
 }
 
-/// Where a block is.
+/// A block's location.
 struct BlockHandle: Equatable {
   var offset: UInt64
   /// Without the trailer.
@@ -103,7 +103,7 @@ extension BlockHandle {
   }
 }
 
-/// What the last 256 bytes say.
+/// The contents of the last 256 bytes.
 struct SegmentFooter: Equatable {
   var compatibleFeatures: UInt64 = 0
   var number: FileNumber
@@ -123,12 +123,12 @@ struct SegmentFooter: Equatable {
   var sectionTableChecksum: UInt64
   /// Whether blocks and sections are sealed.
   var isSealed = false
-  /// What pages of the filter are sealed as: as other sections in files of older versions.
+  /// How pages of the filter are sealed: like other sections in files of older versions.
   var filterUnit = SealedUnit.filter
 
-  /// A feature one must know: nothing of the rows can be read without the key.
+  /// A feature that readers must know: rows are unreadable without the key.
   static let encryption: UInt64 = 1
-  /// Another: pages of the filter are sealed as such.
+  /// Another one: pages of the filter are sealed as such.
   static let filterApart: UInt64 = 2
 
   func encode(at offset: UInt64) -> (bytes: [UInt8], checksum: UInt64) {

@@ -1,7 +1,7 @@
-// What a segment's writer remembers of each block until the end: where it is, and a key that
-// separates it from the next. The separator is not below the block's last key and below the next
-// block's first, and as short as that allows, so that an index holds many more blocks than whole
-// keys would let it.
+// What a segment's writer remembers of each block until the end: its location, and a key that
+// separates it from the next block. The separator is not below the block's last key and below the
+// next block's first, and as short as that allows, so that an index has many more entries than with
+// whole keys.
 
 /// Collects the entries of a segment's index.
 struct SegmentIndexBuilder {
@@ -15,14 +15,14 @@ struct SegmentIndexBuilder {
 
   var entryCount: Int { separatorEnds.count + (isFinished ? 1 : 0) }
 
-  /// Notes a block. `separate(from:)` or `finish()` must follow before the next.
+  /// Adds a block. `separate(from:)` or `finish()` must follow before the next one.
   mutating func append(lastKey: [UInt8], _ handle: BlockHandle) {
     precondition(handles.count == separatorEnds.count, "a block without a separator")
     self.lastKey = lastKey
     handles.append(handle)
   }
 
-  /// Ends the last block's entry, `key` being the first of the next.
+  /// Ends the last block's entry; `key` is the first one of the next block.
   mutating func separate(from key: RawSpan) {
     separators.append(contentsOf: Self.separator(lastKey.bytes, key))
     separatorEnds.append(separators.count)
@@ -61,7 +61,7 @@ struct SegmentIndexBuilder {
     if next < high.byte(at: shared) || high.byteCount > shared + 1 {
       return low.extracting(first: shared).array + [next]
     }
-    // The only shorter key would be `high` itself: raise a later byte of `low` instead.
+    // The only shorter key would be `high` itself: increase a later byte of `low` instead.
     var end = shared + 1
     while end < low.byteCount, low.byte(at: end) == 0xff { end += 1 }
     guard end + 1 < low.byteCount else { return low.array }

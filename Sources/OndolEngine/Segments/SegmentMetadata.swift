@@ -1,5 +1,5 @@
-// What the manifest knows of a segment: enough to route reads and to pick compactions without
-// opening the file, and enough to notice when the file is not the one that was written.
+// The manifest's entry of a segment: enough to route reads and to pick compactions without opening
+// the file, and enough to notice when the file is not the one that was written.
 
 /// A finished segment, described.
 package struct SegmentMetadata: Sendable, Equatable {
@@ -12,24 +12,24 @@ package struct SegmentMetadata: Sendable, Equatable {
   package var minKey: [UInt8]
   /// The last key.
   package var maxKey: [UInt8]
-  /// Rows, tombstones among them.
+  /// Rows, including tombstones.
   package var entries: UInt64
   package var tombstones: UInt64
-  /// Bytes of keys and values before prefixes are dropped and blocks compressed.
+  /// Bytes of keys and values before prefixes are removed and blocks compressed.
   package var rawBytes: UInt64
   package var minSequence: SequenceNumber
   package var maxSequence: SequenceNumber
   /// The value files that its rows point into, by number.
   package var valueReferences: [ValueReference] = []
-  /// What the manifest has in the place of its keys where its rows are a keyed group's.
+  /// The manifest's replacement for its keys when its rows are a keyed group's.
   var bounds: SealedBounds?
 
-  /// Whether its keys are not known: that of its group is not here.
+  /// Whether its keys are unknown, because its group's key is missing.
   var isLocked: Bool { bounds != nil && minKey.isEmpty }
-  /// The keyed group all of whose rows it has; nil where they are of none.
+  /// The keyed group of all of its rows; nil for rows outside groups.
   var group: UInt32? { bounds?.group }
 
-  /// All that is added up over segments.
+  /// All amounts that are summed over segments.
   var amounts: [UInt64] {
     [sizeBytes, entries, tombstones, rawBytes] + valueReferences.map(\.bytes)
   }
@@ -53,9 +53,9 @@ extension SealedBounds {
       .seal(&bytes, from: 0, SealNonce(place: 0, extra: 0), context: [])
   }
 
-  /// Has the segment know its keys where the group's key is here. False when that does not open
-  /// them, and so is not the one that the segment was written with: from then on the group is one
-  /// whose key is not here.
+  /// Restores the segment's keys if the group's key is available. Returns false when that key does
+  /// not open them, and so is not the one with which the segment was written: from then on the
+  /// group counts as one whose key is missing.
   ///
   /// - Throws: when they are not the group's.
   func open(
@@ -83,11 +83,11 @@ extension SealedBounds {
   }
 }
 
-/// How a segment is written. Readers take whatever they find.
+/// How a segment is written. Readers accept any of these options.
 struct SegmentOptions: Sendable {
   /// Bytes of a data block before compression. A row that is larger gets a block of its own.
   var blockSize = 8 << 10
-  /// Whether blocks that LZ4 makes an eighth smaller are stored compressed.
+  /// Whether blocks that LZ4 makes at least an eighth smaller are stored compressed.
   var compress = true
   /// Bits of filter for each key; 0 leaves the filter out.
   var bitsPerKey = 10

@@ -1,5 +1,5 @@
-// Reading what SegmentFormat writes, from bytes that may be anything. Whatever is wrong is told
-// with its place; nothing is believed before its checksum.
+// Parses what SegmentFormat defines, from bytes that may be anything. Every error has its position,
+// and nothing is trusted before its checksum.
 
 /// Names the file in errors about bytes from it.
 struct SegmentErrors: Sendable {
@@ -9,14 +9,14 @@ struct SegmentErrors: Sendable {
     .corrupt(file: file, offset: offset, reason: reason)
   }
 
-  /// What is wrong with bytes that stand at `offset`: damage, or that a newer version wrote them.
+  /// The error for bytes at `offset`: damage, or a newer version.
   func corrupt(_ malformed: MalformedBytes, from offset: UInt64) -> EngineError {
     EngineError(malformed, in: file, from: offset)
   }
 }
 
 extension SegmentFooter {
-  /// The footer that `bytes`, the file's last, hold.
+  /// The footer in `bytes`, the last of the file.
   static func parse(
     _ bytes: RawSpan, at offset: UInt64, _ errors: SegmentErrors
   ) throws(EngineError) -> SegmentFooter {
@@ -51,7 +51,7 @@ extension SegmentFooter {
     return fields.footer
   }
 
-  /// The footer's fields before anything about them is believed.
+  /// The footer's fields before any of them is trusted.
   private struct Fields {
     var major: UInt16
     var minor: UInt16
@@ -123,7 +123,7 @@ extension SegmentSection {
 }
 
 extension BlockHandle {
-  /// The handle in a row of an index block, which is somewhere behind `offset` of the file.
+  /// The handle in a row of an index block, which is after `offset` in the file.
   static func parse(
     _ value: RawSpan, _ errors: SegmentErrors, _ offset: UInt64
   ) throws(EngineError) -> BlockHandle {

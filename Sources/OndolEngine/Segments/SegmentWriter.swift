@@ -1,7 +1,7 @@
-// Writes a segment, from rows in ascending order to a finished file: what a flush and a compaction
-// pour into. Rows gather in a block; a full block is compressed and appended to a chunk of output,
-// so that the file sees few and large writes; what readers need to find blocks is kept until the
-// end. The caller syncs.
+// Writes a segment, from rows in ascending order to a finished file: the output of flushes and
+// compactions. Rows are collected in a block. A full block is compressed and appended to a chunk of
+// output, so that the file gets few and large writes. The entries for finding blocks are kept until
+// the end. The caller syncs.
 
 /// Writes one segment file.
 final class SegmentWriter {
@@ -26,8 +26,8 @@ final class SegmentWriter {
   /// Bytes of the keys and values added so far.
   private(set) var rawBytesWritten: UInt64 = 0
 
-  /// Bytes the file would have if it ended with the rows added so far, without index and filter,
-  /// give or take the block in progress.
+  /// The approximate bytes of the file if it ended with the rows added so far, without index and
+  /// filter.
   var bytesWritten: UInt64 {
     output.position + UInt64(block.isEmpty ? 0 : block.estimatedLength)
   }
@@ -53,7 +53,7 @@ final class SegmentWriter {
   /// Adds a row. A tombstone has no value.
   ///
   /// - Throws: `.invalid` for a row over 64 MiB; `.corrupt` when its key is not above the last
-  ///   one's, because rows that are merged come from files; and whatever the file throws.
+  ///   one's, because rows that are merged come from files; and the errors of the file.
   func add(_ kind: RowKind, key: RawSpan, value: RawSpan) throws(EngineError) {
     let length = key.byteCount + value.byteCount
     guard length <= BlockLayout.maximumRowLength else {
@@ -89,7 +89,7 @@ final class SegmentWriter {
       reason: "the rows to be written are out of order: a file they come from is damaged")
   }
 
-  /// Writes what is left, and the index, filter and footer. There must have been a row.
+  /// Writes the rest, and the index, filter and footer. There must have been a row.
   func finish(
     minSequence: SequenceNumber, maxSequence: SequenceNumber
   ) throws(EngineError) -> SegmentMetadata {
@@ -133,7 +133,7 @@ final class SegmentWriter {
 
   private func finishBlock() throws(EngineError) {
     guard !block.isEmpty else { return }
-    // One array where the only row is the first and the last.
+    // One array when the only row is the first and the last.
     let lastKey = entries == 1 ? minKey : block.lastKey.array
     index.append(lastKey: lastKey, try write(&block, .data))
   }
@@ -145,7 +145,7 @@ final class SegmentWriter {
     raw.removeAll(keepingCapacity: true)
     builder.encode(into: &raw)
     let rowCount = builder.rowCount
-    // Before the block is compressed, so that a long row is not there once more.
+    // Before the block is compressed, so that a long row is not in memory twice.
     builder.removeAll()
     let offset = output.position
     let length = StoredBlock.seal(
@@ -156,10 +156,10 @@ final class SegmentWriter {
     return BlockHandle(offset: offset, storedLength: UInt32(length), rowCount: UInt32(rowCount))
   }
 
-  /// A block with a row that is longer than this does not leave its memory to the next.
+  /// After a block with a longer row than this, its memory is not reused.
   private static let longestKept = 1 << 20
 
-  /// Writes the index blocks; gives back the block that points to them, and how many there are.
+  /// Writes the index blocks; returns the block that points to them, and their number.
   private func writeIndex() throws(EngineError) -> (top: [UInt8], blocks: UInt64) {
     var top = BlockBuilder()
     var builder = BlockBuilder()

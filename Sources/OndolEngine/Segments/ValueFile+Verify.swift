@@ -1,18 +1,18 @@
-// Reads a whole value file, alive or dead. Goes past the cache, for it is the file that is in
-// question. Records tell where the next one begins, so behind a broken one the walk goes on only
-// where that leads to a sound one.
+// Reads a whole value file, including dead values. It bypasses the cache, because the file is in
+// question. Records show where the next one begins, so after a broken one the walk continues only
+// if that leads to a sound one.
 
 extension ValueFile {
   /// Checks every byte of the file.
   ///
-  /// - Throws: `.corrupt` with the first thing that is wrong.
+  /// - Throws: `.corrupt` with the first error.
   /// - Complexity: O(file); reads all of it.
   func verify() throws(EngineError) {
     guard let first = findings().first else { return }
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
 
-  /// What is wrong with the file's size and header.
+  /// The errors in the file's size and header.
   func structureFindings() -> [StorageFinding] {
     do throws(EngineError) {
       try checkHeader(of: try open())
@@ -22,7 +22,7 @@ extension ValueFile {
     }
   }
 
-  /// Everything that is wrong with the file.
+  /// All errors in the file.
   ///
   /// - Complexity: O(file); reads all of it.
   func findings() -> [StorageFinding] {
@@ -77,7 +77,7 @@ extension ValueFile {
     }
   }
 
-  /// Where a broken record says that it ends, if a sound one begins there, or the file ends.
+  /// The end that a broken record claims, if a sound one begins there, or the file ends there.
   private func offsetBehindBrokenRecord(
     at offset: UInt64, ordinal: UInt64, in file: any File
   ) -> UInt64? {
@@ -93,7 +93,7 @@ extension ValueFile {
     return next
   }
 
-  /// Gives back the record's length.
+  /// Returns the record's length.
   private func verifyRecord(
     at offset: UInt64, ordinal: UInt64, in file: any File
   ) throws(EngineError) -> UInt64 {

@@ -1,7 +1,7 @@
 // A value file as reads see it. The file is opened when a read first needs it. A value that was
-// read is kept in the block cache like a block of one row, in a slot of its own: so it is charged
-// to the one budget, evicted by the one clock, and a second read of it takes no lock and makes no
-// system call. Who holds a run holds its segments, and they hold their value files.
+// read is kept in the block cache like a block of one row, in a slot of its own. So it counts
+// against the same budget, is evicted by the same clock, and a second read of it takes no lock and
+// makes no system call. A run keeps its segments, and these keep their value files.
 
 /// An immutable file of values, opened when first needed.
 final class ValueFile: Sendable {
@@ -10,11 +10,11 @@ final class ValueFile: Sendable {
   private let shard: UInt32
   private let cache: BlockCache
 
-  /// The file; when nothing points to it any more it goes with the last view that reads it.
+  /// The file; when nothing points to it any more, it is removed with the last view that reads it.
   let data: DataFile
-  /// Where values are in memory; published when the file is opened.
+  /// The values in memory; published when the file is opened.
   private let slots = PublishedOnce<SlotTable>()
-  /// What opens its records; nil where they are in the clear.
+  /// Opens its records; nil when they are not encrypted.
   private let seal: FileSeal?
 
   init(
@@ -39,16 +39,16 @@ final class ValueFile: Sendable {
 
   // MARK: - Reading
 
-  /// The value's block, pinned, or nil when it is not in memory.
+  /// The value's block, pinned; nil when it is not in memory.
   func pinned(_ pointer: ValuePointer) -> PinnedBlock? {
     guard UInt64(pointer.ordinal) < metadata.values else { return nil }
     return slots.reader.value?.pin(Int(pointer.ordinal))
   }
 
-  /// The value's block, read from the file when it is not in memory; its one row has the value.
+  /// The value's block, read from the file if it is not in memory; its one row has the value.
   /// Blocks: one `pread`.
   ///
-  /// - Parameter keep: false when the value is read once and should push out nobody's block.
+  /// - Parameter keep: false when the value is read once and must not evict other blocks.
   func load(_ pointer: ValuePointer, keep: Bool) throws(EngineError) -> PinnedBlock {
     let file = try open()
     if let pin = pinned(pointer) { return pin }
@@ -76,11 +76,11 @@ final class ValueFile: Sendable {
     }
   }
 
-  /// A value that takes more than this part of the cache is not kept in it: it would push out many
+  /// A value that takes more than this part of the cache is not kept in it: it would evict many
   /// blocks to save one `pread`.
   private static let largestShare = 16
 
-  /// Gives the record as it is stored, verified, to `body`. Blocks: one `pread`.
+  /// Passes the stored record, verified, to `body`. Blocks: one `pread`.
   func withRecord<R>(
     _ pointer: ValuePointer, _ body: (borrowing ValueRecord.Opened) throws(EngineError) -> R
   ) throws(EngineError) -> R {
@@ -94,8 +94,8 @@ final class ValueFile: Sendable {
     return try body(record)
   }
 
-  /// The bytes of the record that `pointer` leads to, verified only if they were sealed, and then
-  /// as they would be without.
+  /// The bytes of the record that `pointer` leads to. Sealed ones are verified and decrypted,
+  /// others are not verified yet.
   func read(
     _ pointer: ValuePointer, from file: any File
   ) throws(EngineError) -> [UInt8] {
@@ -130,7 +130,7 @@ final class ValueFile: Sendable {
     return record
   }
 
-  /// The file, opened now when it is not, and found to be the one that the manifest names.
+  /// The file, opened now if necessary, and checked to be the one that the manifest names.
   @discardableResult
   func open() throws(EngineError) -> any File {
     try data.open { (file) throws(EngineError) in
@@ -138,13 +138,13 @@ final class ValueFile: Sendable {
     }
   }
 
-  /// Checks the file when it is opened first, and makes room for its values.
+  /// Checks the file when it is first opened, and makes room for its values.
   private func introduce(_ file: any File) throws(EngineError) {
     let size = try file.size()
     guard size == metadata.sizeBytes else {
       throw errors.corrupt(at: size, "the file is not the one that the manifest names")
     }
-    // A record has a header at least; what the manifest counts decides how much is allocated.
+    // A record has at least a header; the manifest's count limits the allocation.
     let most = metadata.recordBytes / UInt64(ValueFileFormat.recordHeaderLength)
     guard metadata.values <= most else {
       throw errors.corrupt(at: size, "\(metadata.values) values, and room for \(most)")

@@ -1,9 +1,9 @@
 // The bytes of a value file: the large values of some rows, in the order in which the flush or
-// compaction that wrote them met their keys, so that a scan reads them one behind the other.
+// compaction that wrote them met their keys, so that a scan reads them sequentially.
 //
 //   header 64 | records
 //
-// A value is written once more than to the log and then stays where it is: compactions move the
+// A value is written once in addition to the log and then stays where it is: compactions move the
 // pointers. Nothing at the end of the file describes it; its length is in the manifest.
 //
 // Integers are little-endian. `X(offset, bytes)` is the seeded checksum with the file's salt.
@@ -32,20 +32,20 @@ extension DataFileHeader.Kind {
 /// Numbers of the format.
 enum ValueFileFormat {
   static let recordHeaderLength = 24
-  /// What of a record's header its checksum covers.
+  /// The part of a record's header that its checksum covers.
   static let checkedLength = 16
   static let codecNone: UInt8 = 0
   static let codecLZ4: UInt8 = 1
 }
 
-/// What the manifest knows of a value file.
+/// The manifest's entry of a value file.
 struct ValueFileMetadata: Sendable, Equatable {
   var number: FileNumber
   var salt: UInt64
   var sizeBytes: UInt64
   /// Records in it.
   var values: UInt64
-  /// The keyed group whose values it has; nil where they are of none.
+  /// The keyed group of its values; nil for values outside groups.
   var group: UInt32?
 
   /// Bytes of its records.
@@ -59,18 +59,18 @@ struct ValueRecord: Equatable {
   var rawLength: UInt32
   var storedLength: UInt32
   var codec: UInt8
-  /// Cipher, spare bytes and what is reserved: zero in records that can be read here.
+  /// Cipher, spare bytes and reserved ones: zero in records that can be read here.
   private var extras: UInt64 = 0
   var checksum: UInt64
 
-  /// A record as it was found at `offset` of a file.
+  /// A record found at `offset` of a file.
   struct Opened: ~Escapable {
     let stored: RawSpan
     let header: ValueRecord
 
     /// Verifies `bytes`: one record, from its header to its end.
     ///
-    /// - Parameter isUnsealed: whether they come from `unsealed`, which has asked the checksum.
+    /// - Parameter isUnsealed: whether they come from `unsealed`, which has checked the checksum.
     @_lifetime(copy bytes)
     init(
       _ bytes: RawSpan, salt: UInt64, offset: UInt64, isUnsealed: Bool = false
@@ -85,8 +85,8 @@ struct ValueRecord: Equatable {
       try header.checkLengths()
     }
 
-    /// Fills all of `raw`, which has the value's length; false when the stored bytes are not those
-    /// of such a value.
+    /// Fills all of `raw`, which has the value's length; false when the stored bytes do not give
+    /// such a value.
     func fill(_ raw: inout MutableRawSpan) -> Bool {
       if header.codec == ValueFileFormat.codecLZ4 {
         return Compression.decompress(stored, into: &raw)
@@ -104,7 +104,7 @@ struct ValueRecord: Equatable {
     self.checksum = checksum
   }
 
-  /// The header at the front of `bytes`. Nothing in it is believed yet.
+  /// The header at the beginning of `bytes`. Nothing in it is trusted yet.
   init(_ bytes: RawSpan) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
     rawLength = try reader.littleEndian()
@@ -125,8 +125,8 @@ struct ValueRecord: Equatable {
     }
   }
 
-  /// A record as it would be stored in the clear, but for the checksum, which is that of the record
-  /// as it is stored: what `Opened` takes as verified.
+  /// A record in its unencrypted form, with the checksum of the stored one: the form that `Opened`
+  /// accepts as verified.
   static func unsealed(
     _ bytes: RawSpan, salt: UInt64, offset: UInt64, by seal: FileSeal
   ) throws(MalformedBytes) -> [UInt8] {
@@ -152,7 +152,7 @@ struct ValueRecord: Equatable {
     return clear + opened
   }
 
-  /// Seals what is stored of this record, which will stand at `offset`.
+  /// Seals the stored bytes of this record, which will be at `offset`.
   mutating func seal(_ stored: inout [UInt8], by seal: FileSeal, offset: UInt64) {
     extras = UInt64(StoredBlock.sealedMark)
     storedLength += UInt32(SealFormat.tagLength)

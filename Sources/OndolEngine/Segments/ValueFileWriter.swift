@@ -1,5 +1,6 @@
 // Writes a value file, from the values that a flush or a compaction meets to a finished file.
-// Values gather in a chunk of output, so that the file sees few and large writes. The caller syncs.
+// Values are collected in a chunk of output, so that the file gets few and large writes. The caller
+// syncs.
 
 /// Writes one value file.
 final class ValueFileWriter {
@@ -12,10 +13,10 @@ final class ValueFileWriter {
 
   private var output: ChunkedOutput
   private var count: UInt32 = 0
-  /// A value on its way, compressed.
+  /// A compressed value to write.
   private var stored: [UInt8] = []
 
-  /// Bytes the file has so far.
+  /// The bytes of the file so far.
   var position: UInt64 { output.position }
 
   /// A writer to `file`, which is new and empty.
@@ -35,7 +36,7 @@ final class ValueFileWriter {
     output = ChunkedOutput(file, header: header.encode())
   }
 
-  /// Whether there is room for one more value. A pointer has 32 bits for the ordinal.
+  /// Whether there is room for another value. A pointer has 32 bits for the ordinal.
   var hasRoom: Bool { count < .max }
 
   /// Adds a value, compressed when that saves an eighth.
@@ -56,7 +57,7 @@ final class ValueFileWriter {
     return try append(&record, stored.bytes)
   }
 
-  /// Adds a value that another file holds, as it is stored there.
+  /// Adds another file's value in its stored form.
   func copy(_ opened: borrowing ValueRecord.Opened) throws(EngineError) -> ValuePointer {
     var record = opened.header
     return try append(&record, opened.stored)
@@ -90,7 +91,7 @@ final class ValueFileWriter {
       ordinal: count)
   }
 
-  /// Writes what is left and makes all of it durable.
+  /// Writes the rest and syncs it.
   func finish() throws(EngineError) -> ValueFileMetadata {
     try output.flush()
     try file.sync()

@@ -1,14 +1,14 @@
-// The way from a pointer in a row to the value: through the value files of the run that the row is
-// in. A run holds them, so that a view that reads an old run keeps what its rows point to.
+// Finds the value of a pointer in a row: through the value files of the row's run. A run holds
+// them, so that a view that reads an old run keeps what its rows point to.
 
 /// Value files by number.
 struct ValueFileTable: Sendable {
   private let files: [ValueFile]
 
-  /// `files` may name some more than once.
+  /// `files` may contain some more than once.
   init(_ files: [ValueFile]) {
     var sorted = files.sorted { $0.number < $1.number }
-    // One object for each file, so equal numbers stand side by side.
+    // One object for each file, so equal numbers are adjacent.
     var last: FileNumber?
     sorted.removeAll { file in
       defer { last = file.number }
@@ -39,9 +39,9 @@ struct ValueFileTable: Sendable {
 
 extension Run {
   /// The block of the value that a row's pointer leads to; nil when it must be read from the file
-  /// and may not.
+  /// and may not be.
   ///
-  /// - Parameter keeps: whether it enters the cache then.
+  /// - Parameter keeps: whether it then enters the cache.
   func value(
     at pointer: ValuePointer, mayBlock: Bool, keeps: Bool = true
   ) throws(EngineError) -> PinnedBlock? {
@@ -52,7 +52,7 @@ extension Run {
 }
 
 extension ValuePointer {
-  /// The pointer in a row of a block. Blocks are validated, so that its length is right.
+  /// The pointer in a row of a block. Blocks are validated, so its length is right.
   init(row bytes: RawSpan) throws(EngineError) {
     do throws(MalformedBytes) {
       self = try ValuePointer(bytes)
@@ -62,7 +62,7 @@ extension ValuePointer {
   }
 }
 
-/// The separated value that a cursor was asked for last, pinned.
+/// The last separated value that a cursor was asked for, pinned.
 final class HeldValue {
   private let run: Run
   private let keeps: Bool
@@ -78,9 +78,9 @@ final class HeldValue {
     pin.free()
   }
 
-  /// The value that the pointer in a row, `bytes`, leads to. Asked again for the same, it gives the
-  /// same bytes; another one takes their place. Throws `.wouldBlock` when it must be read from disk
-  /// and may not.
+  /// The value that the pointer in a row, `bytes`, leads to. Asking again for the same one returns
+  /// the same bytes; another one replaces them. Throws `.wouldBlock` when it must be read from disk
+  /// and may not be.
   @_lifetime(borrow self)
   func value(at bytes: RawSpan, mayBlock: Bool) throws(EngineError) -> RawSpan {
     let wanted = try ValuePointer(row: bytes)

@@ -1,19 +1,19 @@
-// How much of which value file the rows of a segment lead to. The manifest adds it up, and so knows
-// what of a value file is alive without reading it.
+// How much of which value file the rows of a segment refer to. The manifest sums these references,
+// and so knows the live part of a value file without reading it.
 
-/// What a segment holds of a value file. All segments together hold what of the file is alive.
+/// A segment's live part of a value file. All segments together have the file's live part.
 package struct ValueReference: Sendable, Equatable {
   package var file: FileNumber
   /// Bytes of the records that the segment's pointers lead to.
   package var bytes: UInt64
 }
 
-/// Adds up the references of a segment being written, or read to be verified.
+/// Sums the references of a segment that is being written, or read for verification.
 struct ValueReferenceSums {
   private var bytes: [FileNumber: UInt64] = [:]
 
   mutating func add(_ pointer: ValuePointer) {
-    // Wraps only in files that cannot be; the sum is compared, nothing rests on it.
+    // Wraps only in impossible files; the sum is only compared.
     bytes[pointer.file, default: 0] &+= pointer.recordLength
   }
 

@@ -1,15 +1,16 @@
-// Takes large values out of the rows that a flush or a compaction writes, and empties files on the
-// way: a pointer into a file that is mostly dead, or one of too many small ones, is answered with a
-// copy of its value, so that the file is soon not needed.
+// Moves large values out of the rows that a flush or a compaction writes, and empties files on the
+// way: a pointer into a file that is mostly dead, or into one of too many small ones, is replaced
+// with one to a copy of its value, so that the file soon becomes unnecessary.
 //
-// So a value over the threshold is written twice in its life, to the log and to a value file; once
-// or twice more in a shard with many value files, and whenever most of its neighbours have died.
+// So a value over the threshold is written twice in its life, to the log and to a value file. It is
+// written once or twice more in a shard with many value files, and whenever most of its neighbours
+// have died.
 
 /// How values are separated.
 struct ValueSeparation: Sendable {
-  /// Values of so many bytes and more get a place of their own.
+  /// Values of at least this many bytes are stored separately.
   var threshold: Int
-  /// Bytes after which the next value goes to a new file.
+  /// The size in bytes at which the next value goes to a new file.
   var fileSize: Int
 }
 
@@ -19,8 +20,8 @@ struct ValueSeparator: ~Copyable {
   typealias MakeWriter = () throws(EngineError) -> ValueFileWriter
 
   private let separation: ValueSeparation
-  /// Files whose values are copied. Held here: they may stop to count while a merge, which then
-  /// comes to nothing, still reads them.
+  /// Files whose values are copied. Held here, because they may become invalid while a merge, which
+  /// is then discarded, still reads them.
   private let emptied: [FileNumber: ValueFile]
   private let makeWriter: MakeWriter
   private var writer: ValueFileWriter?
@@ -35,7 +36,7 @@ struct ValueSeparator: ~Copyable {
     self.makeWriter = makeWriter
   }
 
-  /// The pointer to write for a row of `kind` with these bytes; nil when the row stays as it is.
+  /// The pointer to write for a row of `kind` with these bytes; nil when the row stays unchanged.
   mutating func separate(
     _ kind: RowKind, _ bytes: RawSpan
   ) throws(EngineError) -> ValuePointer? {
@@ -53,7 +54,7 @@ struct ValueSeparator: ~Copyable {
     }
   }
 
-  /// Copies a value as it is stored.
+  /// Copies a value in its stored form.
   private mutating func copy(
     _ pointer: ValuePointer, from file: ValueFile
   ) throws(EngineError) -> ValuePointer {
@@ -77,8 +78,7 @@ struct ValueSeparator: ~Copyable {
     self.writer = nil
   }
 
-  /// Makes all values durable and gives back the files they are in. The directory is the caller's
-  /// to sync.
+  /// Syncs all values and returns their files. The caller must sync the directory.
   mutating func finish() throws(EngineError) -> [ValueFileMetadata] {
     try finishFile()
     return finished
