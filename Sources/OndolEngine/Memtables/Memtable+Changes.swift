@@ -1,13 +1,13 @@
-// Whether commits after some one changed anything in a range of keys, as the guards of optimistic
-// commits ask. There are two ways through a memtable that both tell: the rows of the range in the
-// order of their keys, and the rows that came since in the order of their commits. Either can be
-// the long one, a collection of many rows or a transaction that took long, and nobody knows
-// beforehand which. So both are gone at once, a row of each in turn, and whichever ends first has
-// the answer: at most twice the shorter way.
+// Checks whether commits after a given one changed anything in a range of keys, for the guards of
+// optimistic commits. There are two ways through a memtable: the rows of the range in the order of
+// their keys, and the newer rows in the order of their commits. Either can be the long one, for a
+// collection of many rows or for a slow transaction, and which one is unknown beforehand. So both
+// are walked at once, alternating row by row, and the first to end has the answer: at most twice
+// the shorter way.
 
 extension Memtable {
-  /// A place behind which are all nodes of commits after `sequence`, with few of earlier ones. For
-  /// the one writer, as `nodesEnd` is.
+  /// A place after which are all nodes of commits after `sequence`, with few of earlier ones. For
+  /// the one writer, like `nodesEnd`.
   func place(ofCommitsAfter sequence: SequenceNumber) -> Int {
     marks.last { $0.sequence <= sequence.next }?.place ?? marks.first?.place ?? nodesEnd
   }
@@ -19,8 +19,8 @@ extension Memtable {
 
   /// Whether a row from `lower` on and before `upper`, no bound when empty, was put or deleted by a
   /// commit after `basis`, whose nodes are all at `places` or before; nil when `steps` rows were
-  /// looked at and it is not known yet. Counts `steps` down. The places are found under the
-  /// writer's lock; the search may go on beside it.
+  /// looked at without a result. Decrements `steps`. The places are determined under the writer's
+  /// lock; the search may run outside it.
   ///
   /// - Complexity: O(rows of the range) or O(rows at the places), whichever is less.
   func hasChange(

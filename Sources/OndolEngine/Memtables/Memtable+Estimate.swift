@@ -1,9 +1,9 @@
-// About how many rows a memtable has in a range, for whoever shows sizes to people.
+// Estimates how many rows a memtable has in a range, for showing sizes to people.
 
 extension Memtable {
-  /// About how many rows there are with keys from `lower` on and before `upper`: counted where
-  /// nodes are linked so high that few are met, and each of those stands for four of the level
-  /// below. A few rows are counted exactly.
+  /// The approximate number of rows with keys from `lower` on and before `upper`. It counts nodes
+  /// on a level that has few of them, and each represents four of the level below. A few rows are
+  /// counted exactly.
   func approximateCount(from lower: RawSpan, to upper: RawSpan) -> Int {
     let head = KeyHead(upper)
     var level = topLevel
@@ -19,6 +19,6 @@ extension Memtable {
     }
   }
 
-  /// With so many nodes at a level their number says something of the levels below.
+  /// With this many nodes on a level, their number is meaningful for the levels below.
   private static let meaningfulCount = 100
 }

@@ -1,7 +1,7 @@
-// Finding rows in a memtable. Readers follow links with load-acquire, beside the writer.
+// Finds rows in a memtable. Readers follow links with load-acquire, concurrently with the writer.
 
 extension Memtable {
-  /// Gives the newest row of `key` no newer than `sequence` to `body`; false when there is none.
+  /// Passes the newest row of `key` no newer than `sequence` to `body`; false when there is none.
   func find(
     _ key: RawSpan, upTo sequence: SequenceNumber, _ body: (RowKind, RawSpan) -> Void
   ) -> Bool {
@@ -18,7 +18,7 @@ extension Memtable {
     return self.sequence(of: node)
   }
 
-  /// The first node with (key, sequence) at or after the pair given, or 0.
+  /// The first node with (key, sequence) at or after the given pair, or 0.
   func firstNode(atOrAfter key: RawSpan, upTo sequence: SequenceNumber) -> Int {
     let head = KeyHead(key)
     let tag = sequence.rawValue << 8 | 0xff
@@ -52,7 +52,7 @@ extension Memtable {
     lastNode(before: key(of: node))
   }
 
-  /// The last node whose key is before `key`, or 0; of those alone that are linked at `bottom`.
+  /// The last node whose key is before `key`, or 0; considers only nodes linked at level `bottom`.
   func lastNode(before key: RawSpan, atLevel bottom: Int = 0) -> Int {
     let head = KeyHead(key)
     var predecessor = 0

@@ -1,33 +1,33 @@
 // The newest rows of a shard, in memory, ordered: a skip list in one block of memory. The sequencer
-// is the only writer; any number of readers read beside it without a lock.
+// is the only writer; any number of readers read concurrently without a lock.
 //
 // Rows are added, one or many, and then linked together. Invariants: (1) a node is complete before
 // the store-release that links it at level 0, so a reader that follows a link with load-acquire
 // sees a whole node; (2) nodes are never changed or removed, only the links of their neighbours
 // are; (3) the order is (key ascending, sequence descending), so the newest version of a key comes
-// first, and a reader passes over versions newer than its snapshot. When the last view that uses
-// the memtable goes, its memory is freed as a whole, or serves the next one.
+// first, and a reader skips versions newer than its snapshot. When the last view that uses the
+// memtable is released, its memory is freed as a whole, or reused by the next one.
 //
-// Nodes fill the memory from the front and values from the back: a search only touches nodes, and
-// close together they stay in the processor's caches and its table of pages where values of some
-// hundred bytes between them would not (measured at 64 MiB: an insert took three times as long).
+// Nodes fill the memory from the front and values from the back. A search only touches nodes, and
+// close together they stay in the processor's caches and its TLB, which they would not with values
+// of some hundred bytes between them (measured at 64 MiB: an insert took three times as long).
 //
 // Links are offsets in units of eight bytes from the base: four bytes each, up to 32 GiB. The first
-// twelve bytes of a key, its keyspace and eight more, stand in its node as two numbers, so that
-// most comparisons touch nothing else.
+// twelve bytes of a key, its keyspace and eight more, are in its node as two numbers, so that most
+// comparisons touch nothing else.
 //
-// Keys that ascend, as numbers and times do, come right behind each other: the last node that was
-// linked and the way to it are remembered, the finger, and the next one needs no search.
+// Ascending keys, such as numbers and times, come directly after each other: the list remembers the
+// last linked node and the path to it, the finger, and the next one needs no search.
 
 internal import Synchronization
 
 /// An insert-only ordered map from (key, sequence) to rows.
 @safe
 final class Memtable: @unchecked Sendable {
-  // Safe: where nodes end, values begin, and the counters are touched by the one writer alone,
-  // within the sequencer's lock; readers only follow atomic links into memory that is complete.
+  // Safe: only the one writer touches the ends of nodes, the beginnings of values and the counters,
+  // within the sequencer's lock; readers only follow atomic links into complete memory.
 
-  /// Where a node's parts are. Links follow the fixed part, then the key.
+  /// The layout of a node. Links follow the fixed part, then the key.
   private enum Node {
     static let head = 0  // UInt64: the eight bytes behind the key's keyspace, high byte first
     static let tag = 8  // UInt64: sequence << 8 | height << 4 | kind
@@ -42,10 +42,10 @@ final class Memtable: @unchecked Sendable {
 
   private let memory: LargeMemory
   private let base: UnsafeMutableRawPointer
-  /// Where the memory comes from and goes in the end.
+  /// The source of the memory, to which it returns in the end.
   private let pool: MemtableMemory?
   let capacity: Int
-  /// Nodes end here, and values begin here. Nodes stand in the order of their commits.
+  /// Nodes end here, and values begin here. Nodes are in the order of their commits.
   private(set) var nodesEnd: Int
   private var valuesStart: Int
   private var random: UInt64 = 0x2545_F491_4F6C_DD1D
@@ -53,31 +53,30 @@ final class Memtable: @unchecked Sendable {
   private let lanes: UnsafeMutablePointer<Lane>
   private let places: UnsafeMutablePointer<Int>
   private var laneCount = 0
-  /// The node that was linked last, and the lane whose places are the way behind it.
+  /// The node that was linked last, and the lane whose places are the path after it.
   private var finger = (node: 0, lane: 0)
-  /// Whether the last node that was searched for came right behind the one before it.
+  /// Whether the last searched node came directly after the previous one.
   private var isAscending = false
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
 
-  /// What the memory in use counts against, and how much has been charged.
+  /// The budget of the memory in use, and how much has been charged.
   private var budget: BlockCache?
   private var charged = 0
 
-  /// The smallest and the largest sequence in it; written by the sequencer before anything is
+  /// The smallest and the largest sequence in it; the sequencer writes them before anything is
   /// published.
   private(set) var sequences: ClosedRange<SequenceNumber>?
   /// The log that holds the first commit in it.
   private(set) var firstLog: FileNumber?
-  /// Where the nodes of some of the commits begin, in their order; no two nearer than so many
-  /// bytes.
+  /// Where the nodes of some of the commits begin, in their order; at least this many bytes apart.
   private(set) var marks: [(sequence: SequenceNumber, place: Int)] = []
   private var markDistance: Int { max(1 << 10, capacity >> 8) }
 
-  /// The bytes in front of the nodes: what all levels begin with.
+  /// The bytes before the nodes: the beginnings of all levels.
   private static let headLength = Node.links + 4 * maximumHeight
 
-  /// The memory that a memtable with room for `capacity` bytes takes.
+  /// The memory that a memtable with room for `capacity` bytes needs.
   static func size(forCapacity capacity: Int) -> Int {
     (capacity + headLength + 15) & ~7
   }
@@ -108,8 +107,8 @@ final class Memtable: @unchecked Sendable {
 
   // MARK: - Budget
 
-  /// Charges the bytes in use to `budget` from now on, in steps, until the memtable goes. To be
-  /// called before anybody else sees the memtable.
+  /// Charges the bytes in use to `budget` from now on, in steps, until the memtable is freed. Must
+  /// be called before any other thread sees the memtable.
   func charge(to budget: BlockCache?) {
     self.budget = budget
     if !isEmpty { chargeBytesInUse() }
@@ -135,20 +134,20 @@ final class Memtable: @unchecked Sendable {
 
   private var room: Int { valuesStart - nodesEnd }
 
-  /// Whether rows with so many bytes of keys and values are sure to fit.
+  /// Whether rows with this many bytes of keys and values are certain to fit.
   func hasRoom(forRows count: Int, bytes: Int) -> Bool {
     let (nodes, overflow) = count.multipliedReportingOverflow(by: Self.nodeOverhead)
     return !overflow && nodes < room && bytes <= room - nodes
   }
 
-  /// What a row takes at most beyond its key and value.
+  /// The most that a row takes beyond its key and value.
   static let nodeOverhead = Node.links + 4 * maximumHeight + 16
 
   // MARK: - Writing
 
-  /// Notes that the rows of commit `sequence`, which is in `log`, are about to be inserted.
+  /// Announces that the rows of commit `sequence`, which is in `log`, are about to be inserted.
   func begin(_ sequence: SequenceNumber, log: FileNumber) {
-    // Not before: a memtable that stays empty, as after most openings, shall cost one small page.
+    // Not before: a memtable that stays empty, as after most opens, must cost only one small page.
     if sequences == nil { memory.expectUse() }
     sequences = (sequences?.lowerBound ?? sequence)...sequence
     if firstLog == nil { firstLog = log }
@@ -157,12 +156,13 @@ final class Memtable: @unchecked Sendable {
     }
   }
 
-  /// Notes that recovery has moved its commits to another log.
+  /// Records that recovery has moved its commits to another log.
   func moveToLog(_ log: FileNumber) {
     if firstLog != nil { firstLog = log }
   }
 
-  /// Adds a row, which is found once `link()` has been called. Room must have been made sure of.
+  /// Adds a row, which readers find once `link()` has been called. The caller must have checked the
+  /// room.
   func add(_ key: RawSpan, _ sequence: SequenceNumber, _ kind: RowKind, _ value: RawSpan) {
     if laneCount == Self.laneLimit { link() }
     let height = randomHeight()
@@ -172,8 +172,8 @@ final class Memtable: @unchecked Sendable {
     laneCount += 1
   }
 
-  /// Has every row added so far found. The searches for their places go on side by side, because
-  /// each of them does little but wait for memory.
+  /// Makes every row added so far visible. The searches for their places run interleaved, because
+  /// each of them mostly waits for memory.
   func link() {
     guard laneCount > 0 else { return }
     var linked = 0
@@ -189,7 +189,7 @@ final class Memtable: @unchecked Sendable {
     pool?.touchAhead(in: memory, front: nodesEnd, back: capacity - valuesStart)
   }
 
-  /// A node on its way into the list, and how far the search for its place has come.
+  /// A node that is being linked, and the state of the search for its place.
   private struct Lane {
     var node: Int
     var height: Int
@@ -198,10 +198,10 @@ final class Memtable: @unchecked Sendable {
     var level = 0
   }
 
-  /// A processor waits for about so many pieces of memory at once.
+  /// The number of memory accesses that a processor can wait for at once.
   private static let laneLimit = 16
 
-  /// Takes each lane to its node's place on every level, a step of each in turn.
+  /// Brings each lane to its node's place on every level, one step of each in turn.
   private func findPlaces(of numbers: Range<Int>) {
     let top = listHeight.load(ordering: .relaxed) - 1
     let first = load(0, top)
@@ -220,7 +220,7 @@ final class Memtable: @unchecked Sendable {
     }
   }
 
-  /// A step forward or down; false when the lane has come to its end.
+  /// A step forward or down; false when the lane has reached its end.
   @inline(__always)
   private func step(_ number: Int) -> Bool {
     var lane = unsafe lanes[number]
@@ -247,7 +247,7 @@ final class Memtable: @unchecked Sendable {
     finger = (lane.node, number)
   }
 
-  /// Links the node of a lane right behind the finger, if it belongs there.
+  /// Links the node of a lane directly after the finger, if it belongs there.
   ///
   /// - Complexity: O(1), whatever the list has.
   private func linkAtFinger(_ lane: Lane) -> Bool {
@@ -259,8 +259,8 @@ final class Memtable: @unchecked Sendable {
     return true
   }
 
-  /// Links a node behind `places`, or behind what was linked there since they were found, and makes
-  /// them the way behind the node. Answers with the node in front of it.
+  /// Links a node after `places`, or after nodes that were linked there since they were found, and
+  /// makes them the path after the node. Returns the node before it.
   private func link(_ lane: Lane, behind places: UnsafeMutablePointer<Int>) -> Int {
     let (node, height) = (lane.node, lane.height)
     for level in 0..<height {
@@ -269,7 +269,7 @@ final class Memtable: @unchecked Sendable {
         unsafe places[level] = next
         next = load(next, level)
       }
-      // The new node's own links are all set before the first link to it is.
+      // The new node's own links are all set before the first link to it.
       unsafe link(of: node, level).initialize(to: Atomic(UInt32(next >> 3)))
     }
     if height > listHeight.load(ordering: .relaxed) {
@@ -284,8 +284,8 @@ final class Memtable: @unchecked Sendable {
     return predecessor
   }
 
-  /// Whether `node` comes before `other`, which is not in the list yet: in front of other rows of
-  /// the same key and commit, because the last one of a batch wins.
+  /// Whether `node` comes before `other`, which is not in the list yet: before other rows of the
+  /// same key and commit, because the last one of a batch wins.
   @inline(__always)
   private func isNode(_ node: Int, beforeNode other: Int) -> Bool {
     let (head, otherHead) = (head(of: node), head(of: other))
@@ -336,7 +336,7 @@ final class Memtable: @unchecked Sendable {
     }
   }
 
-  /// One level more with a chance of one in four.
+  /// One more level with a probability of one in four.
   private func randomHeight() -> Int {
     random ^= random << 13
     random ^= random >> 7
@@ -356,7 +356,7 @@ final class Memtable: @unchecked Sendable {
   @_lifetime(borrow self)
   func key(of node: Int) -> RawSpan {
     let start = unsafe base + node + Node.links + 4 * height(of: node)
-    // Safe: nodes live and stay as they are as long as the memtable does.
+    // Safe: nodes live and stay unchanged as long as the memtable does.
     let span = unsafe RawSpan(_unsafeStart: start, byteCount: keyLength(of: node))
     return unsafe _overrideLifetime(span, borrowing: self)
   }

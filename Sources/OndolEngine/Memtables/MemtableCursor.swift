@@ -1,5 +1,5 @@
 // Walks a memtable's rows as one snapshot sees them: for each key the newest version that is not
-// newer than the snapshot. Backward is a search a step, because the list has no links back;
+// newer than the snapshot. Each backward step is a search, because the list has no links back;
 // memtables are small.
 
 /// A position among the visible rows of a memtable.
@@ -71,12 +71,13 @@ final class MemtableCursor {
     settleOnVisible()
   }
 
-  /// Moves on to the first version old enough, which may be another key's.
+  /// Moves on to the first version that is old enough, which may be another key's.
   private func passOverHidden() {
     while node != 0, memtable.sequence(of: node) > sequence { node = memtable.node(after: node) }
   }
 
-  /// From the oldest version of a key to the newest that is old enough, or back to an earlier key.
+  /// Moves from the oldest version of a key to the newest that is old enough, or back to an earlier
+  /// key.
   private func settleOnVisible() {
     while node != 0 {
       let version = memtable.version(of: node, upTo: sequence)

@@ -1,18 +1,18 @@
-// Where memtables get their memory. What comes from the system has to be cleared first, page by
-// page as rows arrive in it, and where a hypervisor has to find the pages that takes any length of
-// time: up to three milliseconds a megabyte, several times as long as writing the rows. So what one
-// memtable has used serves a later one, for as long as a load goes on, and what nobody has used yet
-// is touched ahead of the rows, on another thread.
+// The source of memtables' memory. The system must clear new memory first, page by page as rows
+// arrive in it, and when a hypervisor has to find the pages, that takes up to three milliseconds a
+// megabyte, several times as long as writing the rows. So a later memtable reuses the memory of an
+// earlier one, as long as a load continues, and another thread touches unused memory ahead of the
+// rows.
 
-/// Keeps memory that memtables no longer use, and has the memory of others touched ahead.
+/// Keeps memory that memtables no longer use, and touches other memory ahead of its use.
 final class MemtableMemory: Sendable {
   /// The sizes that are kept.
   private let sizes: ClosedRange<Int>
-  /// Bytes that are kept at most; one piece in any case.
+  /// The most bytes that are kept; at least one piece in any case.
   private let limit: Int
   private let budget: BlockCache
-  /// Touches memory. Not from the environment: nothing that a program or a test can see depends on
-  /// when it does.
+  /// Touches memory. Not from the environment: nothing that a program or a test can observe depends
+  /// on when it does so.
   private let worker = SharedThreads.process.forDatabase()
     .makeWorker(named: "ondol-memory", for: .contents)
   private let kept = Guarded<[LargeMemory]>([])
@@ -28,7 +28,7 @@ final class MemtableMemory: Sendable {
   func take(_ size: Int) -> LargeMemory {
     guard sizes.contains(size) else { return LargeMemory(size) }
     let memory = kept.withLock { kept in
-      // Where there is only another size a load has outgrown it, or is over.
+      // If there is only another size, the load has outgrown it, or is over.
       kept.isEmpty ? nil : kept.remove(at: kept.lastIndex { $0.size == size } ?? 0)
     }
     guard let memory else { return LargeMemory(size) }
@@ -36,7 +36,7 @@ final class MemtableMemory: Sendable {
     return memory.size == size ? memory : LargeMemory(size)
   }
 
-  /// Takes memory that is not used any more.
+  /// Takes unused memory back.
   func giveBack(_ memory: LargeMemory) {
     guard sizes.contains(memory.size) else { return }
     let isKept = kept.withLock { kept in
@@ -49,7 +49,7 @@ final class MemtableMemory: Sendable {
     if isKept { budget.reserve(memory.size) }
   }
 
-  /// Lets go of what is kept.
+  /// Releases the kept memory.
   func clear() {
     let all = kept.withLock { kept in
       defer { kept = [] }
@@ -60,8 +60,8 @@ final class MemtableMemory: Sendable {
 
   // MARK: - Touching ahead
 
-  /// Has what `memory` lacks touched, now that so many bytes from its front and from its back are
-  /// in use. For the one who fills it.
+  /// Touches the part of `memory` that is needed next, now that this many bytes from its front and
+  /// from its back are in use. For the thread that fills it.
   @inline(__always)
   func touchAhead(in memory: LargeMemory, front: Int, back: Int) {
     if memory.lacks(front: front, back: back) { touch(memory, front: front, back: back) }
