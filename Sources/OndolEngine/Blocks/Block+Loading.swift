@@ -1,11 +1,11 @@
-// How a block comes into memory: the stored bytes are put where they will stay, then one pass
-// derives the rows and refuses whatever is not exactly as a writer would have written it. See Block
+// Loads a block into memory: the stored bytes are put into their final place, then one pass derives
+// the rows and refuses everything that is not exactly as a writer would have written it. See Block
 // for the result.
 
 extension Block {
-  /// Allocates a block, has `fill` put the stored bytes into it, and validates them.
+  /// Allocates a block, lets `fill` put the stored bytes into it, and validates them.
   ///
-  /// - Throws: what is wrong and where, counted from the block's first byte before compression.
+  /// - Throws: the error and its position, counted from the block's first byte before compression.
   /// - Complexity: O(bytes); about 2 µs for 16 KiB.
   static func make(
     rowCount: Int, rawLength: Int, fill: (inout MutableRawSpan) -> Bool
@@ -43,7 +43,7 @@ extension Block {
     }
   }
 
-  /// A block of the rows in `builder`, for searching lists that never were in a file.
+  /// A block of the rows in `builder`, for searching lists that were never in a file.
   static func make(_ builder: BlockBuilder) -> Block {
     var raw: [UInt8] = []
     builder.encode(into: &raw)
@@ -54,7 +54,7 @@ extension Block {
     }
   }
 
-  /// Gives the memory back.
+  /// Frees the memory.
   func free() {
     unsafe BlockMemory.free(base, allocatedBytes)
   }
@@ -124,12 +124,12 @@ extension Block {
     return try reader.take(rowCount * Int(width))
   }
 
-  /// Fills in heads and ends of keys; `limit` is where keys end. Gives back the longest length.
+  /// Fills in heads and ends of keys; `limit` is where keys end. Returns the longest length.
   private func deriveKeys<Length: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>(
     _ lengths: RawSpan, _: Length.Type, _ rowCount: Int, _ limit: Int
   ) throws(MalformedBytes) -> Int {
     // Safe: `lengths` has one length for each row, keys were bounded by `take`, and eight bytes can
-    // be loaded behind any key because of the slack.
+    // be loaded after any key because of the slack.
     let rows = unsafe UnsafeMutablePointer(mutating: self.rows)
     var start = unsafe Int(rows[-1].keyEnd)
     var previousHead: UInt64 = 0
@@ -203,8 +203,8 @@ extension Block {
     }
   }
 
-  /// The factor that turns a head's distance from the first into a row; 0 when guesses made with it
-  /// are not near the rows they are for.
+  /// The factor that converts a head's distance from the first into a row; 0 when guesses made with
+  /// it are not near their rows.
   private func scaleIfEven(_ header: Header) -> UInt64 {
     // Safe: `rowCount` rows were derived.
     let rows = unsafe self.rows
@@ -221,7 +221,7 @@ extension Block {
     return errors <= rowCount * Self.evenLimit ? header.scale : 0
   }
 
-  /// The most rows that guesses may be off on average.
+  /// How many rows guesses may be off on average.
   private static var evenLimit: Int { 8 }
 }
 
@@ -229,7 +229,7 @@ extension MutableRawSpan {
   /// Copies all of `source`, which has as many bytes.
   mutating func copy(_ source: RawSpan) {
     precondition(source.byteCount == byteCount, "a copy of another size")
-    // Safe: both have `byteCount` bytes and do not overlap, as one is exclusively held.
+    // Safe: both have `byteCount` bytes and do not overlap, because one is held exclusively.
     unsafe withUnsafeMutableBytes { target in
       unsafe source.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
     }

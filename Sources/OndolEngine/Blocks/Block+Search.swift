@@ -1,10 +1,9 @@
-// Finding rows in a block. This is where a read spends its time: the order of loads matters more
-// than their number, so a search goes by heads, which lie side by side, and looks at one key at the
-// end.
+// Finds rows in a block. Reads spend their time here: the order of loads matters more than their
+// number, so a search uses heads, which are side by side, and looks at one key at the end.
 
 extension Block {
   /// The row with exactly this key.
-  /// - Complexity: O(log rows), mostly two or three cache lines.
+  /// - Complexity: O(log rows), usually two or three cache lines.
   @inline(__always)
   func find(_ key: RawSpan) -> Int? {
     let prefixLength = Int(header.prefixLength)
@@ -13,10 +12,10 @@ extension Block {
     var row = firstHead(atLeast: head)
     // Safe: `row` is below `rowCount` where it is read.
     guard unsafe row < rowCount && rows[row].head == head else { return nil }
-    // Before the comparisons, which wait for a line of their own.
+    // Before the comparisons, which wait for another cache line.
     prefetchValue(row)
     guard prefixEquals(key, prefixLength) else { return nil }
-    // Rarely has another row the same head; then whole keys decide.
+    // Rarely another row has the same head; then whole keys decide.
     if suffixEquals(row, key, from: prefixLength) { return row }
     row = lowerBoundAmongEqual(row, head, key, prefixLength)
     guard unsafe row < rowCount && rows[row].head == head,
@@ -34,7 +33,7 @@ extension Block {
     let head = Self.word(key, at: prefixLength)
     let row = firstHead(atLeast: head)
     guard row < rowCount, unsafe rows[row].head == head else { return row }
-    // Mostly the key that is there.
+    // Usually the key that is there.
     if suffixEquals(row, key, from: prefixLength) { return row }
     return lowerBoundAmongEqual(row, head, key, prefixLength)
   }
@@ -56,7 +55,7 @@ extension Block {
       }
       return row
     }
-    // Safe: `first + half` is below `count` all the way.
+    // Safe: `first + half` is always below `count`.
     var first = 0
     var rest = count
     while rest > 1 {
@@ -67,10 +66,10 @@ extension Block {
     return unsafe first + (rows[first].head < head ? 1 : 0)
   }
 
-  /// A row not far from the first whose head is `head` or above: where proportion puts it,
-  /// corrected twice by how far the head found there is from the one wanted. Identifiers made of
-  /// letters and digits leave gaps between `9` and `A` and between `Z` and `a`, which a correction
-  /// steps over. `head` is above the first row's.
+  /// A row not far from the first whose head is `head` or above: the proportional position,
+  /// corrected twice by the distance of the head found there from the wanted one. Identifiers made
+  /// of letters and digits have gaps between `9` and `A` and between `Z` and `a`, which a
+  /// correction steps over. `head` is above the first row's.
   @inline(__always)
   func guess(_ head: UInt64, _ header: Header) -> Int {
     // Safe: `row` stays within 0...last.
@@ -93,10 +92,10 @@ extension Block {
     return row
   }
 
-  /// The most rows that are rather walked over than jumped.
+  /// Up to this many rows, a walk is faster than a jump.
   private static var walkLimit: UInt64 { 3 }
 
-  /// As `lowerBound`, when `first` is the first row with the wanted head: whole keys decide.
+  /// Like `lowerBound`, when `first` is the first row with the wanted head: whole keys decide.
   @inline(never)
   private func lowerBoundAmongEqual(
     _ first: Int, _ head: UInt64, _ key: RawSpan, _ prefixLength: Int
@@ -118,10 +117,10 @@ extension Block {
     return low
   }
 
-  // MARK: - Asking for memory early
+  // MARK: - Prefetching
 
-  /// How far `key` lies between the keys of `row` and of the row before it, from 0 to 1, or nil
-  /// when heads do not tell.
+  /// The position of `key` between the keys of `row` and of the previous row, from 0 to 1; nil when
+  /// heads do not determine it.
   @inline(__always)
   func position(of key: RawSpan, before row: Int) -> Double? {
     guard row > 0 else { return nil }
@@ -133,7 +132,7 @@ extension Block {
     return Double(head &- low) / Double(high &- low)
   }
 
-  /// Asks for the lines of the header and of the rows around `row`, which is a guess.
+  /// Prefetches the lines of the header and of the rows around `row`, which is a guess.
   @inline(__always)
   func prefetch(around row: Int) {
     // Safe: prefetching reads nothing.
@@ -143,7 +142,8 @@ extension Block {
     unsafe OndolEngine.prefetch(guess + 40)
   }
 
-  /// Asks for the first lines of the value of `row`; the processor sees to the rest of a long one.
+  /// Prefetches the first lines of the value of `row`; the processor fetches the rest of a long
+  /// one.
   @inline(__always)
   func prefetchValue(_ row: Int) {
     let range = valueRange(row)
@@ -161,7 +161,7 @@ extension Block {
   private func suffixEquals(_ row: Int, _ key: RawSpan, from prefixLength: Int) -> Bool {
     let range = suffixRange(row)
     guard range.count == key.byteCount - prefixLength else { return false }
-    // The heads agree already.
+    // The heads are equal already.
     guard range.count > 8 else { return true }
     return unsafe Self.equal(
       base + range.lowerBound + 8, key, at: prefixLength + 8, count: range.count - 8)
@@ -178,7 +178,7 @@ extension Block {
       base + prefixOffset + 8, key, at: 8, count: prefixLength - 8)
   }
 
-  /// The order of `key` against the prefix: 0 when it begins with it.
+  /// The order of `key` relative to the prefix: 0 when it begins with it.
   @inline(__always)
   private func comparePrefix(_ key: RawSpan, _ prefixLength: Int) -> Int {
     guard key.byteCount >= 8 else { return comparePrefixBytes(key, prefixLength) }
@@ -195,13 +195,14 @@ extension Block {
     key.extracting(first: min(prefixLength, key.byteCount)).compare(prefix())
   }
 
-  /// Whether the `count` bytes at `bytes` are those of `key` at `offset`, which has them. Both have
-  /// eight more in front, already found equal.
+  /// Whether the `count` bytes at `bytes` equal those of `key` at `offset`, which must have them.
+  /// Both have eight more before them, already found equal.
   @inline(__always)
   private static func equal(
     _ bytes: UnsafeRawPointer, _ key: RawSpan, at offset: Int, count: Int
   ) -> Bool {
-    // Safe: the caller has compared the lengths; the last load may reach into the eight in front.
+    // Safe: the caller has compared the lengths; the last load may reach into the eight bytes
+    // before.
     var index = 0
     while index + 8 <= count {
       let left = unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
@@ -217,8 +218,8 @@ extension Block {
     return left == right
   }
 
-  /// The eight bytes of `key` from `offset` on as a number that orders as they do, zeros where it
-  /// ends.
+  /// The eight bytes of `key` from `offset` on as a number with the same order, with zeros after
+  /// its end.
   @inline(__always)
   static func word(_ key: RawSpan, at offset: Int) -> UInt64 {
     let rest = key.byteCount - offset
@@ -229,7 +230,7 @@ extension Block {
     }
     if rest <= 0 { return 0 }
     if key.byteCount >= 8 {
-      // Safe: eight bytes stand before the end; those before `offset` are shifted out.
+      // Safe: there are eight bytes before the end; those before `offset` are shifted out.
       let last = unsafe UInt64(
         bigEndian: key.unsafeLoadUnaligned(
           fromUncheckedByteOffset: key.byteCount - 8, as: UInt64.self))

@@ -1,35 +1,35 @@
-// The blocks' allocator. The system's own puts blocks of some kilobytes on small pages, of which a
-// cache of some hundred megabytes has more than the processor's table of pages, so that every block
-// a get comes to costs a walk through the page tables; and it keeps what is freed between blocks
-// that are not. Here memory comes in slabs of one large page each.
+// The blocks' allocator. The system's own puts blocks of a few kilobytes on small pages. A cache of
+// some hundred megabytes has more of these than the processor's TLB has entries, so that every
+// block of a get costs a walk through the page tables; it also suffers from fragmentation. Here
+// memory comes in slabs of one large page each.
 //
-// A slab is divided into units. Side by side they make up runs, free or in use. At the front of a
-// slab there is a tag for each unit; the tags of a run's first and last unit hold its length and
-// whether it is free, so that a run which is freed grows together with its free neighbours at once.
-// Free runs of about the same length are in a list that goes through the runs themselves. A slab
-// that is all free goes back to the system, but for one, which the next block may want.
+// A slab is divided into units. Consecutive units form runs, free or in use. At the beginning of a
+// slab there is a tag for each unit. The tags of a run's first and last unit hold its length and
+// whether it is free, so that a freed run is joined with its free neighbours at once. Free runs of
+// similar length are in a list that goes through the runs themselves. A slab that is all free goes
+// back to the system, except one, which the next block may need.
 //
 // A unit is five cache lines, not a power of two: otherwise all blocks would begin in the same few
 // sets of the processor's caches.
 
-/// Runs of units in slabs. Not to be shared without a lock.
+/// Runs of units in slabs. Must not be shared without a lock.
 @safe struct BlockArena: ~Copyable {
   static let unit = 320
   static let slabSize = 2 << 20
   private static let unitCount = slabSize / unit
-  /// Units at the front of a slab: the tags, and then the number of units in use.
+  /// Units at the beginning of a slab: the tags, and then the number of units in use.
   private static let firstUnit = (2 * unitCount + unit - 1) / unit + 1
   /// The units of a slab that is all free.
   static let longestRun = unitCount - firstUnit
   private static let freeBit: UInt16 = 1 << 15
 
-  /// At the front of a free run: its neighbours in the list.
+  /// At the beginning of a free run: its neighbours in the list.
   private struct Links {
     var next: UInt
     var previous: UInt
   }
 
-  /// The first run of each list, 0 when it is empty, and a bit for each list that is not.
+  /// The first run of each list, 0 when it is empty, and a bit for each non-empty list.
   private var lists = [UInt](repeating: 0, count: 128)
   private var filled = (low: UInt64(0), high: UInt64(0))
   private var slabCount = 0
@@ -60,7 +60,7 @@
     return run
   }
 
-  /// Takes back the run at `address`.
+  /// Frees the run at `address`.
   mutating func free(_ address: UInt) {
     var run = address
     let count = length(run)
@@ -90,8 +90,8 @@
 
   // MARK: - Slabs
 
-  /// The first slab has small pages until there is a second: a small database should not take, and
-  /// its first read not wait for, a large one.
+  /// The first slab has small pages until there is a second: a small database must not take a large
+  /// page, nor its first read wait for one.
   private mutating func mapSlab() -> Bool {
     guard let memory = unsafe SystemMemory.map(Self.slabSize, alignedTo: Self.slabSize)
     else { return false }
@@ -164,11 +164,12 @@
     return 64 + (log - 6) * 8 + (length >> (log - 3)) & 7
   }
 
-  /// A free run of at least `count` units, mostly of the smallest such length; 0: there is none.
+  /// A free run of at least `count` units, usually of the smallest such length; 0 when there is
+  /// none.
   private func findRun(_ count: Int) -> UInt {
     let list = Self.list(count)
     if list >= 64 {
-      // Here are runs that are too short, too.
+      // This list also has runs that are too short.
       var run = lists[list]
       var rest = Self.longestLook
       while run != 0, rest > 0 {
@@ -184,7 +185,7 @@
     return high != 0 ? lists[64 + high.trailingZeroBitCount] : 0
   }
 
-  /// How many runs of a list are looked at for one that is long enough.
+  /// How many runs of a list are checked for a sufficient length.
   private static let longestLook = 8
 
   private mutating func insert(_ run: UInt, _ length: Int) {

@@ -1,8 +1,8 @@
-// Collects rows and lays them out as a block (see BlockLayout). Used by the segment's writer for
-// data and index blocks, and in memory wherever a sorted list of keys is to be searched like a
-// block.
+// Collects rows and lays them out as a block (see BlockLayout). The segment's writer uses it for
+// data and index blocks, and it is used in memory for any sorted list of keys that is searched like
+// a block.
 
-/// Rows on their way into one block.
+/// Rows for one block.
 struct BlockBuilder {
   private var keys: [UInt8] = []
   private var keyLengths: [UInt32] = []
@@ -12,7 +12,7 @@ struct BlockBuilder {
   private var hasKinds = false
   private var longestKey = 0
   private var longestValue = 0
-  /// Bytes that the first and the last key share, and so all keys between them.
+  /// The number of bytes that the first and the last key share, and so all keys between them.
   private var sharedLength = 0
 
   init() {}
@@ -20,13 +20,13 @@ struct BlockBuilder {
   var rowCount: Int { keyLengths.count }
   var isEmpty: Bool { keyLengths.isEmpty }
 
-  /// Bytes of the block if it ended here, give or take a few.
+  /// The approximate bytes of the block if it ended here.
   var estimatedLength: Int {
     BlockLayout.headerLength + keys.count - (rowCount - 1) * sharedLength + values.count
       + 3 * rowCount
   }
 
-  /// The last key added, or nothing.
+  /// The last added key, or nothing.
   var lastKey: RawSpan {
     @_lifetime(borrow self)
     get { keys.bytes.extracting(last: Int(keyLengths.last ?? 0)) }

@@ -1,20 +1,19 @@
-// The one budget of memory for what was read from files (blocks, filters, tops of indexes) and,
-// because memory is memory, for memtables too. Blocks are found through their segment's SlotTable,
-// not through the cache; the cache only counts bytes and, when there are too many, takes back
-// blocks that were not used lately. Those that can go stand in a ring in the order in which they
-// came; whoever loads a block turns the ring as far as its block needs, under a lock that readers
-// who find their block never see. What was asked for since the ring came by stays for another
-// round.
+// The one memory budget for data read from files (blocks, filters, tops of indexes) and, because
+// memory is memory, also for memtables. Blocks are found through their segment's SlotTable, not
+// through the cache. The cache only counts bytes and, when there are too many, evicts blocks that
+// were not used recently. Evictable blocks are in a ring in the order in which they came. A thread
+// that loads a block turns the ring as far as its block needs, under a lock that readers on a cache
+// hit never take. A block used since the ring last reached it stays for another round.
 //
-// A turn is bounded: however much is charged that cannot go, a miss looks at so many blocks and no
-// more, and a block that finds no room is its reader's own and goes when the reader is done. Nobody
-// but who loads a block evicts, so charging a memtable costs an addition; what it takes too much is
-// made good by the misses that follow.
+// A turn is bounded: however much is charged that cannot be evicted, a miss examines a fixed number
+// of blocks at most. A block that finds no room belongs to its reader alone and is freed when the
+// reader is done. Only a thread that loads a block evicts, so charging a memtable costs an
+// addition; following misses compensate for its excess.
 //
-// The budget is hard for what can be evicted, but for an eighth of it that blocks have in any case:
-// a cache that memtables fill would otherwise read the same index block for every get. Index blocks
-// become resident (held for as long as their segment is open, read without counting) while they
-// take less than a quarter of the budget, and so do whole filters.
+// The budget is hard for evictable data, except for an eighth of it that blocks have in any case:
+// otherwise a cache filled by memtables would read the same index block for every get. Index blocks
+// become resident (held as long as their segment is open, read without counting) while they take
+// less than a quarter of the budget, and so do whole filters.
 
 import Synchronization
 
@@ -22,7 +21,8 @@ import Synchronization
 final class BlockCache: Sendable {
   let budgetBytes: Int
   private let used = Atomic<Int>(0)
-  /// Of these, bytes that cannot be evicted: those charged by `reserve`, and resident blocks'.
+  /// The part of these bytes that cannot be evicted: those charged by `reserve`, and resident
+  /// blocks'.
   private let reserved = Atomic<Int>(0)
   private let resident = Atomic<Int>(0)
   private let filters = Atomic<Int>(0)
@@ -31,24 +31,24 @@ final class BlockCache: Sendable {
   private let examinations = Atomic<Int>(0)
   private let ring = Guarded(BlockRing())
 
-  /// Blocks that are looked at to make room for one.
+  /// The most blocks examined to make room for one.
   static let mostExamined = 128
 
   init(budgetBytes: Int) {
     self.budgetBytes = budgetBytes
   }
 
-  /// Bytes charged just now.
+  /// Bytes charged at the moment.
   var usedBytes: Int { used.load(ordering: .relaxed) }
   /// Blocks read from files since the start.
   var loadCount: Int { loads.load(ordering: .relaxed) }
-  /// Blocks that made room for others since the start.
+  /// Blocks evicted since the start.
   var evictionCount: Int { evictions.load(ordering: .relaxed) }
-  /// Blocks that were looked at to find those since the start.
+  /// Blocks that eviction examined since the start.
   var examinationCount: Int { examinations.load(ordering: .relaxed) }
 
-  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Blocks make
-  /// room as others come.
+  /// Charges bytes that live elsewhere and cannot be evicted, such as a memtable's. Later loads
+  /// evict blocks to make room.
   ///
   /// - Complexity: O(1); takes no lock.
   func reserve(_ bytes: Int) {
@@ -56,14 +56,14 @@ final class BlockCache: Sendable {
     used.add(bytes, ordering: .relaxed)
   }
 
-  /// Gives back bytes charged by `reserve`.
+  /// Releases bytes charged by `reserve`.
   func release(_ bytes: Int) {
     reserved.subtract(bytes, ordering: .relaxed)
     used.subtract(bytes, ordering: .relaxed)
   }
 
-  /// Whether a filter of so many bytes may be kept as a whole; to be given back then by
-  /// `giveBackFilter`. Its bytes are charged by `reserve`.
+  /// Whether a filter of this many bytes may be kept as a whole; if so, `giveBackFilter` must
+  /// release it later. `reserve` charges its bytes.
   func takeFilter(_ bytes: Int) -> Bool {
     if filters.add(bytes, ordering: .relaxed).newValue <= budgetBytes / 4 { return true }
     giveBackFilter(bytes)
@@ -81,7 +81,7 @@ final class BlockCache: Sendable {
     reserve(SlotTable.size(table.count))
   }
 
-  /// Frees the table and its blocks, which nobody may hold.
+  /// Frees the table and its blocks, none of which may be held.
   func unregister(_ table: SlotTable) {
     ring.withLock { $0.remove(table) }
     table.destroy { block, isResident in
@@ -93,17 +93,17 @@ final class BlockCache: Sendable {
 
   // MARK: - Blocks
 
-  /// Bytes charged for a block that is not there yet.
+  /// Bytes charged for a future block.
   struct Place {
     fileprivate var size: Int
-    /// Whether the budget holds the block; otherwise it will be its reader's own.
+    /// Whether the budget has room for the block; otherwise it will belong to its reader alone.
     fileprivate var fits: Bool
   }
 
   /// Charges the bytes of a block about to be made, evicting others.
   ///
-  /// - Parameter keep: false when the block is read once, as by a compaction, and should push out
-  ///   nobody's.
+  /// - Parameter keep: false when the block is read once, as by a compaction, and must not evict
+  ///   others.
   func makeRoom(_ size: Int, keep: Bool) -> Place {
     guard keep else {
       used.add(size, ordering: .relaxed)
@@ -112,12 +112,12 @@ final class BlockCache: Sendable {
     return Place(size: size, fits: charge(size))
   }
 
-  /// Takes back the charge for a block that could not be made.
+  /// Releases the charge for a block that could not be made.
   func giveBack(_ place: Place) {
     used.subtract(place.size, ordering: .relaxed)
   }
 
-  /// Puts a block that was just made into its slot, and pins it.
+  /// Puts a new block into its slot, and pins it.
   func install(
     _ block: Block, _ place: Place, at slot: Int, of table: SlotTable, kind: BlockKind
   ) -> PinnedBlock {
@@ -150,13 +150,13 @@ final class BlockCache: Sendable {
     return false
   }
 
-  /// Bytes that may be charged while blocks come.
+  /// The bytes that may be charged while blocks are loaded.
   private var limit: Int {
     let fixed = reserved.load(ordering: .relaxed) + resident.load(ordering: .relaxed)
     return max(budgetBytes, fixed + budgetBytes / 8)
   }
 
-  /// Adds `bytes` and evicts until the budget holds them; false when it does not.
+  /// Adds `bytes` and evicts until they fit the budget; false when they do not.
   private func charge(_ bytes: Int) -> Bool {
     if used.add(bytes, ordering: .relaxed).newValue <= limit { return true }
     ring.withLock { ring in
@@ -177,7 +177,7 @@ final class BlockCache: Sendable {
 extension Block {
   /// The cache that was charged for the block. It outlives its blocks: segments hold it.
   fileprivate var owner: BlockCache {
-    // Safe: set by `setOwner` before anybody else saw the block.
+    // Safe: set by `setOwner` before any other thread saw the block.
     unsafe Unmanaged<BlockCache>.fromOpaque(
       UnsafeRawPointer(bitPattern: header.owner).unsafelyUnwrapped
     ).takeUnretainedValue()

@@ -1,5 +1,5 @@
-// The bytes of a block before compression: columns, because like stands beside like and compresses,
-// and because searching keys then leaves values alone.
+// The bytes of a block before compression: columns, because similar data side by side compresses
+// well, and because searching keys then does not touch values.
 //
 //    0  u32  rows, 1...65,536
 //    4  u8   layout version, 1
@@ -16,14 +16,14 @@
 //            values, up to the end of the block
 //
 // Offsets of rows and the first bytes of keys as numbers, which make searching fast, are not
-// stored: they do not compress, and one pass over the lengths makes them when the block is loaded
+// stored: they do not compress, and one pass over the lengths derives them when the block is loaded
 // (see Block).
 
-/// What a block's rows are.
+/// The kind of a block's rows.
 enum BlockKind: UInt8, Sendable {
   /// Keys and their values.
   case data = 1
-  /// Upper bounds of data blocks' keys, and where these blocks are.
+  /// Upper bounds of data blocks' keys, and the locations of these blocks.
   case index = 2
 }
 
@@ -32,11 +32,11 @@ enum BlockLayout {
   static let version: UInt8 = 1
   static let headerLength = 16
   static let kindsFlag: UInt8 = 1
-  /// The most rows in a block; bounds what a hostile one can make us allocate.
+  /// The most rows in a block; bounds the allocation for a hostile one.
   static let maximumRows = 1 << 16
-  /// The most bytes of a block before compression: the largest row, and some for the rest.
+  /// The most bytes of a block before compression: the largest row, plus some for the rest.
   static let maximumRawLength = (64 << 20) + 4096
-  /// The most bytes that a row's key and value may have together.
+  /// The most bytes of a row's key and value together.
   static let maximumRowLength = 64 << 20
 
   /// The narrowest width that holds `length`.

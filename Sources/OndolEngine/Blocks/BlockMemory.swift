@@ -1,13 +1,14 @@
-// Where blocks live. One place, so that how memory is got can change without anybody noticing.
+// The memory of blocks. In one place, so that the allocation can change without affecting other
+// code.
 
-/// Memory for blocks and other things the cache is charged for.
+/// Memory for blocks and other data that is charged to the cache.
 enum BlockMemory {
   private static let arena = Guarded(BlockArena())
 
-  /// Larger pieces come from the system's allocator, which maps them one by one.
+  /// Larger pieces come from the system's allocator, which maps them individually.
   private static let largestInArena = 256 << 10
 
-  /// The bytes that a piece of `size` bytes takes: what it is charged with.
+  /// The bytes that a piece of `size` bytes takes and is charged with.
   @inline(__always)
   static func roundedSize(_ size: Int) -> Int {
     let unit = size <= largestInArena ? BlockArena.unit : 64
@@ -28,13 +29,13 @@ enum BlockMemory {
     return unsafe memory
   }
 
-  /// Gives back what `allocate(size)` gave.
+  /// Frees memory from `allocate(size)`.
   static func free(_ memory: UnsafeMutableRawPointer, _ size: Int) {
     guard size <= largestInArena else { return unsafe memory.deallocate() }
     let address = UInt(bitPattern: memory)
     arena.withLock { $0.free(address) }
   }
 
-  /// Bytes that the arena has from the system.
+  /// Bytes that the arena has mapped.
   static var mappedBytes: Int { arena.withLock { $0.mappedBytes } }
 }

@@ -1,11 +1,12 @@
-// The blocks of a cache that can be evicted, each once, in the order in which they will be looked
-// at. A segment that goes takes its blocks with it and leaves their places in the ring, where they
-// are passed over, and left out when the ring would have to grow.
+// The evictable blocks of a cache, each once, in the order in which they will be examined. A
+// segment that is released takes its blocks with it and leaves their places in the ring. These are
+// skipped, and removed when the ring would have to grow.
 
 /// Places of blocks, in a ring.
 struct BlockRing {
   private struct Place {
-    /// The address of the table's words, and which of all tables that had it one behind the other.
+    /// The address of the table's words, and its number among the tables that had this address over
+    /// time.
     var table: UInt
     var number: Int
     var slot: Int
@@ -18,7 +19,7 @@ struct BlockRing {
 
   private var tables: [UInt: Registered] = [:]
   private var lastNumber = 0
-  /// A buffer that is gone around: `count` places from `first` on.
+  /// A ring buffer: `count` places from `first` on.
   private var places: [Place] = []
   private var first = 0
   private(set) var count = 0
@@ -34,7 +35,7 @@ struct BlockRing {
     tables[table.address] = nil
   }
 
-  /// Notes that there is a block in a slot of a table that was added.
+  /// Adds the block in a slot of a registered table.
   ///
   /// - Complexity: O(1) on average.
   mutating func append(_ slot: Int, of table: SlotTable) {
@@ -42,8 +43,8 @@ struct BlockRing {
     append(Place(table: table.address, number: registered.number, slot: slot))
   }
 
-  /// Looks at the next place, and takes the block that is there when it can go. Only for a ring
-  /// that is not empty.
+  /// Examines the next place, and takes its block when that can be evicted. Only for a ring that is
+  /// not empty.
   ///
   /// - Complexity: O(1).
   mutating func turn() -> Block? {
@@ -73,7 +74,7 @@ struct BlockRing {
     count += 1
   }
 
-  /// Leaves out places of tables that are gone; the buffer grows when more than half is left.
+  /// Removes places of tables that are gone; the buffer grows when more than half remain.
   private mutating func makeRoom() {
     var kept: [Place] = []
     kept.reserveCapacity(max(Self.least, 2 * count))

@@ -1,13 +1,12 @@
-// Bytes on their way into a new file. They gather in a chunk, so that the file sees few and large
-// writes.
+// Bytes for a new file. They are collected in a chunk, so that the file gets few and large writes.
 
 /// Writes a file from its start to its end.
 struct ChunkedOutput {
-  /// A chunk goes to the file when it has so many bytes.
+  /// The size in bytes at which a chunk goes to the file.
   static let chunkBytes = 256 << 10
 
   private let file: any File
-  /// Bytes not yet given to the file, which has `written` already.
+  /// Bytes not yet written to the file, which has `written` already.
   var bytes: [UInt8]
   private(set) var written: UInt64 = 0
 
@@ -17,10 +16,10 @@ struct ChunkedOutput {
     bytes = header
   }
 
-  /// Where the next byte goes.
+  /// The position of the next byte.
   var position: UInt64 { written + UInt64(bytes.count) }
 
-  /// Adds bytes, which go to the file as they are when they are a chunk by themselves.
+  /// Adds bytes. They go directly to the file when they are as long as a chunk.
   mutating func append(_ piece: [UInt8]) throws(EngineError) {
     if piece.count < Self.chunkBytes {
       bytes += piece
@@ -31,16 +30,16 @@ struct ChunkedOutput {
     written += UInt64(piece.count)
   }
 
-  /// Gives the file what has gathered, once it is a chunk.
+  /// Writes the collected bytes, once they fill a chunk.
   mutating func flushChunk() throws(EngineError) {
     if bytes.count >= Self.chunkBytes { try flush() }
   }
 
-  /// Gives the file all there is.
+  /// Writes all collected bytes.
   mutating func flush() throws(EngineError) {
     try file.write(bytes.bytes, at: written)
     written += UInt64(bytes.count)
-    // What one long row took is not kept.
+    // The memory for one long row is not kept.
     bytes.removeAll(keepingCapacity: bytes.count <= 4 * Self.chunkBytes)
   }
 }

@@ -1,6 +1,6 @@
-// The filter that tells, for most keys a segment does not hold, that it does not, before any block
-// is read. A blocked Bloom filter: all bits of a key are in one line of 64 bytes, so a question
-// costs one cache miss.
+// The filter that rules out most keys that a segment does not hold, before any block is read. A
+// blocked Bloom filter: all bits of a key are in one line of 64 bytes, so a lookup costs one cache
+// miss.
 //
 //   lines   = max(1, keys * bitsPerKey / 512, rounded up)
 //   line    = high half of hash * lines (128 bits)
@@ -8,14 +8,14 @@
 //   bit i   = nine bits of mixed from bit 55 - 9 i on, for i in 0..<6
 //   bit n of a line is bit n % 8 of its byte n / 8
 //
-// `hash` is KeyHash of the full key. At 10 bits a key, about one absent key in eighty is not
-// recognised.
+// `hash` is KeyHash of the full key. At 10 bits a key, the false positive rate is about one in
+// eighty.
 
-/// Arithmetic that building and asking share.
+/// The arithmetic shared by building and lookups.
 enum Filter {
   static let lineBytes = 64
   static let probes = 6
-  /// Lines that are read at once where a filter is not kept as a whole.
+  /// Lines that are read at once when a filter is not kept as a whole.
   static let partLines = 64
 
   static func lineCount(keys: Int, bitsPerKey: Int) -> Int {
@@ -30,13 +30,13 @@ enum Filter {
   @inline(__always)
   static func mix(_ hash: UInt64) -> UInt64 { hash &* 0x9E37_79B9_7F4A_7C15 }
 
-  /// Which of the line's 512 bits probe number `probe` looks at.
+  /// The bit among the line's 512 that probe number `probe` checks.
   @inline(__always)
   static func bit(_ mixed: UInt64, _ probe: Int) -> Int {
     Int(truncatingIfNeeded: mixed >> UInt64(55 - 9 * probe)) & 511
   }
 
-  /// The filter over `hashes`, as it is stored.
+  /// The filter over `hashes`, in its stored form.
   static func build(_ hashes: KeyHashes, bitsPerKey: Int) -> [UInt8] {
     let lines = lineCount(keys: hashes.count, bitsPerKey: bitsPerKey)
     var bytes = [UInt8](repeating: 0, count: lines * lineBytes)

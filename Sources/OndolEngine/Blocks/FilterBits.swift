@@ -1,29 +1,29 @@
-// A segment's filter in memory, at the start of a cache line so that each question touches one; or,
-// where memory is short, the arithmetic of one that is read in parts, which lie in slots of their
-// own and come and go like blocks. A part has as many lines as fit into a page. One that is whole
-// in memory is read when it is first asked, which most openings never come to: the only run of a
-// shard is searched without it.
+// A segment's filter in memory, at the start of a cache line so that each lookup touches one. If
+// memory is short, it is only the arithmetic of a filter that is read in parts, which are in slots
+// of their own and are loaded and evicted like blocks. A part has as many lines as fit into a page.
+// A whole filter is read at its first use, which most opens never reach: the only run of a shard is
+// searched without it.
 
 internal import Synchronization
 
-/// A filter that is whole in memory once it was loaded, or the measure of one in parts. A plain
-/// reference: its owner calls `free` at the end.
+/// A filter that is whole in memory once it has been loaded, or the measure of one in parts. A
+/// plain reference: its owner calls `free` at the end.
 @safe struct FilterBits: BitwiseCopyable, @unchecked Sendable {
-  // Safe to share: the lines are written before their address is, and not changed afterwards.
+  // Safe to share: the lines are written before their address, and not changed afterwards.
   private let address: UnsafeMutablePointer<Atomic<UInt>>?
   private let lines: Int
 
-  /// No filter: every key may be there.
+  /// No filter: every key may be present.
   static var none: FilterBits { FilterBits(linesInParts: 0) }
 
-  /// A filter in parts, which are asked by `mayContain(_:in:)`; by itself it says that every key
-  /// may be there.
+  /// A filter in parts, which `mayContain(_:in:)` checks; by itself it returns that every key may
+  /// be present.
   init(linesInParts lines: Int) {
     unsafe address = nil
     self.lines = lines
   }
 
-  /// A filter that `load` brings; until then every key may be there.
+  /// A filter that `load` brings; until then every key may be present.
   init(linesToLoad lines: Int) {
     let address = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: 1)
     unsafe address.initialize(to: Atomic(0))
@@ -37,7 +37,7 @@ internal import Synchronization
     load(bytes)
   }
 
-  /// Loads a copy of `bytes`, of which there are as many as in all lines. Once at most.
+  /// Loads a copy of `bytes`, which must be as many as in all lines. At most once.
   func load(_ bytes: RawSpan) {
     precondition(bytes.byteCount == lines * Filter.lineBytes, "a filter of broken lines")
     guard let address = unsafe address else { return }
@@ -61,7 +61,7 @@ internal import Synchronization
     }
   }
 
-  /// Whether it is whole in memory and was not loaded yet.
+  /// Whether it is to be whole in memory and has not been loaded yet.
   var isToLoad: Bool {
     @inline(__always)
     get { unsafe lines > 0 && address != nil && base == nil }
@@ -73,15 +73,15 @@ internal import Synchronization
   /// Bytes in memory.
   var byteCount: Int { unsafe base == nil ? 0 : lineBytes }
 
-  /// How many parts there are; none of a filter that is whole.
+  /// The number of parts; 0 for a whole filter.
   var partCount: Int {
     unsafe address == nil ? (lines + Filter.partLines - 1) / Filter.partLines : 0
   }
 
-  /// The part that is asked for the key with this hash.
+  /// The part that contains the bits of this hash.
   func part(of hash: UInt64) -> Int { Filter.line(hash, of: lines) / Filter.partLines }
 
-  /// As `mayContain`, asking the hash's part, which is in `block`.
+  /// Like `mayContain`, with the hash's part, which is in `block`.
   func mayContain(_ hash: UInt64, in block: Block) -> Bool {
     let start = Filter.line(hash, of: lines) % Filter.partLines * Filter.lineBytes
     let mixed = Filter.mix(hash)
@@ -93,7 +93,7 @@ internal import Synchronization
     return true
   }
 
-  /// False when no key with this hash was put in.
+  /// False when no key with this hash was added.
   @inline(__always)
   func mayContain(_ hash: UInt64) -> Bool {
     guard let base = unsafe base, lines > 0 else { return true }

@@ -1,22 +1,22 @@
 // A filter that is read in parts. The file has one checksum for all of it, which is verified when
-// the segment is opened; what is read again later is compared with checksums of the parts that were
-// made then, of eight bytes for each page of the filter. In an encrypted file each page is sealed
-// by itself, so that it can be read by itself.
+// the segment is opened. Parts that are read again later are compared with checksums of eight bytes
+// for each page of the filter, which were computed then. In an encrypted file each page is sealed
+// separately, so that it can be read separately.
 
-/// Where the parts of a filter are, and what they must be.
+/// The locations of a filter's parts, and their checksums.
 struct FilterParts: Sendable {
   private let offset: UInt64
   private let length: Int
   private let checksums: [UInt64]
   private let seal: FileSeal?
-  /// What its pages are sealed as.
+  /// The kind of unit as which its pages are sealed.
   private let unit: SealedUnit
   /// Bytes of a part in the file.
   private let storedPart: Int
 
   private static let partBytes = Filter.partLines * Filter.lineBytes
 
-  /// For the filter whose bytes in the file, found to be sound, are these, at `offset`.
+  /// For the filter with these stored bytes, which are verified, at `offset`.
   init(
     _ bytes: RawSpan, at offset: UInt64, salt: UInt64, seal: FileSeal? = nil,
     as unit: SealedUnit = .filter
@@ -35,10 +35,10 @@ struct FilterParts: Sendable {
     self.checksums = checksums
   }
 
-  /// Bytes that this takes.
+  /// Its memory in bytes.
   var byteCount: Int { checksums.count * MemoryLayout<UInt64>.stride }
 
-  /// Where part number `part` is in the file.
+  /// The position in the file of part number `part`.
   func range(_ part: Int) -> Range<UInt64> {
     let start = part * storedPart
     let end = min(start + storedPart, length)
@@ -50,13 +50,13 @@ struct FilterParts: Sendable {
     Self.checksum(bytes, at: range(part).lowerBound, salt) == checksums[part]
   }
 
-  /// Bytes of the filter, of which part number `part` is stored as `bytes`.
+  /// Bytes of the filter from the stored bytes of part number `part`.
   func opened(_ part: Int, _ bytes: [UInt8]) throws(MalformedBytes) -> [UInt8] {
     guard let seal else { return bytes }
     return try Self.opened(bytes.bytes, as: unit, at: range(part).lowerBound, by: seal)
   }
 
-  /// Lines of a filter that is stored in so many bytes.
+  /// Lines of a filter with this stored length.
   static func lineCount(stored length: Int, isSealed: Bool) -> Int {
     guard isSealed else { return length / Filter.lineBytes }
     let part = storedPart(isSealed: true)
@@ -70,14 +70,14 @@ struct FilterParts: Sendable {
     isSealed ? partBytes + SealFormat.tagLength : partBytes
   }
 
-  /// Whether a filter can be stored in so many bytes.
+  /// Whether a filter can have this stored length.
   static func canBe(_ length: UInt64, isSealed: Bool) -> Bool {
     let last = length % UInt64(storedPart(isSealed: isSealed))
     let tag = UInt64(isSealed && last > 0 ? SealFormat.tagLength : 0)
     return last >= tag && (last - tag) % UInt64(Filter.lineBytes) == 0
   }
 
-  /// A filter as it is stored at `offset` of a sealed file.
+  /// The stored form of a filter at `offset` of a sealed file.
   static func sealed(
     _ filter: [UInt8], as unit: SealedUnit, at offset: UInt64, by seal: FileSeal
   ) -> [UInt8] {
@@ -90,7 +90,7 @@ struct FilterParts: Sendable {
     return stored
   }
 
-  /// The filter that is stored so, all of it or a part from its beginning on.
+  /// The filter with this stored form, all of it or a part from its beginning on.
   static func opened(
     _ stored: RawSpan, as unit: SealedUnit, at offset: UInt64, by seal: FileSeal
   ) throws(MalformedBytes) -> [UInt8] {

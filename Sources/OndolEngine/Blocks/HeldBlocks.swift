@@ -1,6 +1,6 @@
-// Places for the pins of a cursor: the index block and the data block it stands on. The pins lie
-// outside the cursor, behind a constant, because in a variable of a class each exchange would be an
-// access that the runtime watches over, which took a fifth of a seek.
+// Places for the pins of a cursor: its index block and its data block. The pins are outside the
+// cursor, behind a constant, because in a variable of a class each exchange would be an access with
+// dynamic exclusivity checks, which took a fifth of a seek.
 
 /// Holds pinned blocks, one or none in each of two places. A plain reference: its owner calls
 /// `free` at the end.
@@ -24,7 +24,7 @@
     unsafe pins[place.rawValue]?.block
   }
 
-  /// Lets go of the block held at `place` and holds another, which it gives back.
+  /// Releases the block held at `place` and holds another, which it returns.
   @inline(__always)
   func hold(_ new: consuming PinnedBlock, at place: Place) -> Block {
     let block = new.block
@@ -32,7 +32,7 @@
     return block
   }
 
-  /// Lets go of both blocks.
+  /// Releases both blocks.
   @inline(__always)
   func letGo() {
     unsafe pins[Place.data.rawValue] = nil

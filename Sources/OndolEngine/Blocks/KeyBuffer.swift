@@ -1,11 +1,11 @@
-// Puts a row's key together for those who need it whole: a block stores what all its keys share
-// once. The shared part is copied when a block is entered, the rest when a key is asked for.
+// Assembles a row's whole key: a block stores the shared part of all its keys once. The shared part
+// is copied when a block is entered, the rest when a key is requested.
 
 /// Room for one key at a time. A plain reference: its owner calls `free` at the end.
 ///
-/// Everything that changes lies behind the one pointer, in one allocation as long as keys are
-/// short: in variables of a cursor, a class, each use would be an access that the runtime watches
-/// over, which took a third of a step.
+/// Everything that changes is behind the one pointer, in one allocation while keys are short: in
+/// variables of a cursor, a class, each use would be an access with dynamic exclusivity checks,
+/// which took a third of a step.
 @safe struct KeyBuffer: BitwiseCopyable {
   @safe private struct State {
     var bytes: UnsafeMutableRawPointer
@@ -53,11 +53,11 @@
     }
   }
 
-  /// Where the keys stand; stays until the next block is entered.
+  /// The location of the keys; stays until the next block is entered.
   @inline(__always)
   var bytes: UnsafeMutableRawPointer { unsafe state.pointee.bytes }
 
-  /// Writes the key of `row` of the block entered; gives back its length.
+  /// Writes the key of `row` of the entered block; returns its length.
   @inline(__always)
   func fill(_ block: Block, _ row: Int) -> Int {
     let range = block.suffixRange(row)
@@ -72,7 +72,7 @@
     _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, count: Int
   ) {
     var offset = 0
-    // Safe: steps run at most 15 bytes over the key's end; both sides have slack for that.
+    // Safe: steps run at most 15 bytes beyond the key's end; both sides have slack for that.
     repeat {
       let step = unsafe source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
       unsafe target.storeBytes(of: step, toByteOffset: offset, as: SIMD16<UInt8>.self)

@@ -1,6 +1,6 @@
-// Hashes of a segment's keys, gathered until the segment is written and its filter can be made. In
-// pieces of one size: a list that doubles again and again would be copied as often, and leaves
-// holes of all sizes behind.
+// Hashes of a segment's keys, collected until the segment is written and its filter can be made.
+// They are in pieces of one size: a list that doubles repeatedly would be copied as often, and
+// cause fragmentation.
 
 /// A list of hashes that only grows.
 struct KeyHashes {

@@ -1,6 +1,5 @@
-// A block that cannot go away while somebody looks at it. Pins are counted in the block's slot, so
-// taking and giving back costs one atomic addition each and no lock; see SlotTable for the
-// protocol.
+// A block that cannot be freed while it is being read. Pins are counted in the block's slot, so
+// pinning and releasing cost one atomic addition each and no lock; see SlotTable for the protocol.
 
 import Synchronization
 
@@ -9,7 +8,7 @@ import Synchronization
   let block: Block
   /// The slot whose pin count includes this pin; nil for a block that needs none.
   private let slot: UnsafeMutablePointer<Atomic<UInt64>>?
-  /// Whether nobody but this pin knows the block.
+  /// Whether only this pin refers to the block.
   let isPrivate: Bool
 
   /// Takes over a pin already counted in `slot`.
@@ -28,7 +27,7 @@ import Synchronization
     isPrivate = false
   }
 
-  /// A block that only this pin knows and that goes with it.
+  /// A block that only this pin refers to and that is freed with it.
   init(private block: Block) {
     self.block = block
     unsafe slot = nil
@@ -38,7 +37,7 @@ import Synchronization
   @inline(__always)
   deinit {
     if let slot = unsafe slot {
-      // Releasing: what we read is read before the evictor, which acquires, frees it.
+      // Releasing: our reads happen before the evictor, which acquires, frees it.
       unsafe slot.pointee.subtract(SlotTable.onePin, ordering: .releasing)
     } else if isPrivate {
       BlockCache.discard(block)

@@ -1,20 +1,20 @@
-// A value that is made once, late, and then read by everybody at the cost of one load: no lock, no
-// reference count. Those who read it often keep the reader, which leads to the value without
-// passing by its owner.
+// A value that is made once, late, and then read by all threads at the cost of one load: no lock,
+// no reference count. Frequent readers keep the `Reader`, which leads to the value without its
+// owner.
 
 import Synchronization
 
-/// Nothing at first, then one value for good.
+/// Nothing at first, then one permanent value.
 @safe struct PublishedOnce<Value: BitwiseCopyable>: ~Copyable, @unchecked Sendable {
-  // Safe to share: it is an address that stays the same, behind which an atomic is.
+  // Safe to share: it is a constant address of an atomic.
   let reader: Reader
 
   /// Leads to the value. Valid as long as the `PublishedOnce`.
   @safe struct Reader: BitwiseCopyable, @unchecked Sendable {
-    // Safe to share: the value is written before its address is, and not changed afterwards.
+    // Safe to share: the value is written before its address, and not changed afterwards.
     fileprivate let address: UnsafeMutablePointer<Atomic<UInt>>
 
-    /// The value; nil as long as there is none.
+    /// The value; nil until it is published.
     @inline(__always)
     var value: Value? {
       let address = unsafe address.pointee.load(ordering: .acquiring)

@@ -1,25 +1,25 @@
-// The rows that a cursor may give out without asking anybody: neighbours in one pinned block, cut
-// where another source, a bound or a tombstone wants to be asked. A step within it is an addition
-// and a comparison.
+// The rows that a cursor may return without another look at its sources: neighbours in one pinned
+// block, cut where another source, a bound or a tombstone needs attention. A step within it is an
+// addition and a comparison.
 //
-// Whoever makes a window sees to it that its bytes stay for as long as the window is read.
+// The code that makes a window must keep its bytes valid as long as the window is read.
 
 /// Rows side by side, and which of them is the current one. One cache line.
 @safe struct RowWindow: BitwiseCopyable {
-  /// The block; of a row from elsewhere its value.
+  /// The block; for a row from elsewhere, its value.
   private let base: UnsafeMutableRawPointer?
   /// The block's rows; nil when the window is one row from elsewhere.
   private let rows: UnsafePointer<Block.Row>?
-  /// The block's prefix, with room behind it for the rest of a key; of a row from elsewhere its
+  /// The block's prefix, with room after it for the rest of a key; for a row from elsewhere, its
   /// key.
   private let keys: UnsafeMutableRawPointer?
-  /// Bytes of the prefix; of a row from elsewhere those of its key.
+  /// Bytes of the prefix; for a row from elsewhere, those of its key.
   private let keyLength: Int
-  /// Of a row from elsewhere: bytes of its value, -1 when it is a tombstone.
+  /// For a row from elsewhere: bytes of its value, -1 when it is a tombstone.
   private let valueLength: Int
   /// The current row; none when it is not below `end`.
   var row: Int
-  /// The rows of the window: none in front of `first`, none from `end` on.
+  /// The rows of the window: none before `first`, none from `end` on.
   private(set) var first: Int
   private(set) var end: Int
 
@@ -43,7 +43,7 @@
 
   /// One row from outside any block, whose bytes the caller keeps.
   init(_ kind: RowKind, key: RawSpan, value: RawSpan) {
-    // Never written to: only keys of blocks are put together.
+    // Never written to: only keys of blocks are assembled.
     unsafe keys = key.withUnsafeBytes { unsafe UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     unsafe base = value.withUnsafeBytes { unsafe UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     unsafe rows = nil
@@ -67,7 +67,7 @@
     return valueLength >= 0 ? .put : .delete
   }
 
-  /// The key, put together now; valid until the next is asked for.
+  /// The key, assembled now; valid until the next one is requested.
   @inline(__always)
   var key: RawSpan {
     @_lifetime(borrow self)
@@ -85,7 +85,7 @@
     }
   }
 
-  /// The bytes in the row: the value, or the pointer to it.
+  /// The row's bytes: the value, or the pointer to it.
   @inline(__always)
   var value: RawSpan {
     @_lifetime(borrow self)
@@ -129,25 +129,25 @@
     return isValid
   }
 
-  /// Cuts off the rows from `key` on, but for the current one.
+  /// Cuts off the rows from `key` on, except the current one.
   mutating func cut(behindCurrentFrom key: RawSpan) {
     if let block { end = min(end, max(row + 1, block.lowerBound(key))) }
   }
 
-  /// Cuts off the rows up to `key`, but for the current one.
+  /// Cuts off the rows up to `key`, except the current one.
   mutating func cut(inFrontOfCurrentUpTo key: RawSpan) {
     guard let block else { return }
     let bound = block.lowerBound(key) + (block.find(key) == nil ? 0 : 1)
     first = max(first, min(row, bound))
   }
 
-  /// Cuts off what is in front of the current row.
+  /// Cuts off everything before the current row.
   mutating func cutInFront() { first = row }
 
-  /// Cuts off what is behind the current row.
+  /// Cuts off everything after the current row.
   mutating func cutBehind() { end = row + 1 }
 
-  /// Cuts the window at the tombstones next to the current row, which is none.
+  /// Cuts the window at the tombstones next to the current row, which is not one.
   mutating func cutAtTombstones() {
     guard let block, block.hasTombstones else { return }
     var place = row
@@ -159,9 +159,8 @@
   }
 }
 
-/// A window in a place of its own, so that the handle a caller steps through is one word: what a
-/// call into another module is given, it copies. A plain reference: its owner calls `free` at the
-/// end.
+/// A window in a place of its own, so that the handle a caller steps through is one word: arguments
+/// of a call into another module are copied. A plain reference: its owner calls `free` at the end.
 @safe struct WindowPlace: BitwiseCopyable {
   private let place: UnsafeMutablePointer<RowWindow>
 
@@ -204,14 +203,14 @@
     return unsafe place.pointee.row < place.pointee.end
   }
 
-  /// Moves to the row before; false when it is not in the window.
+  /// Moves to the previous row; false when it is not in the window.
   @inline(__always)
   func stepBackward() -> Bool {
     unsafe place.pointee.row &-= 1
     return unsafe place.pointee.row >= place.pointee.first
   }
 
-  /// Moves on by up to `count` rows of the window; gives back by how many.
+  /// Moves on by up to `count` rows of the window; returns by how many.
   func skip(atMost count: Int, backward: Bool) -> Int {
     let window = window
     guard window.isValid, count > 0 else { return 0 }
@@ -221,8 +220,8 @@
     return skipped
   }
 
-  /// Moves on from the current row to the first wanted one, but looks at `count` rows at most;
-  /// gives back at how many, and whether the last of them is wanted.
+  /// Moves on from the current row to the first wanted one, looking at no more than `count` rows;
+  /// returns how many it looked at, and whether the last of them is wanted.
   func search(
     atMost count: Int, backward: Bool, past isUnwanted: (RawSpan) -> Bool
   ) -> (looked: Int, isFound: Bool) {

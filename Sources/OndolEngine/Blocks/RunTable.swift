@@ -1,7 +1,7 @@
-// What a get needs of a run: the last keys of its segments, searched like a block, and the way to
+// What a get needs of a run: the last keys of its segments, searched like a block, and access to
 // each segment's table, so that the common case touches no segment object and counts no reference.
 
-/// The parts of a run that reads touch. A plain reference: its owner calls `free` at the end.
+/// The parts of a run that reads use. A plain reference: its owner calls `free` at the end.
 @safe struct RunTable: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init.
 
@@ -27,15 +27,15 @@
     return lastKeys.lowerBound(key)
   }
 
-  /// The table of segment `index`; nil when its file was not opened yet.
+  /// The table of segment `index`; nil when its file has not been opened yet.
   @inline(__always)
   func table(_ index: Int) -> SegmentTable? {
     precondition(index < count, "no such segment")
     return unsafe segments[index].value
   }
 
-  /// Searches for `key` in the blocks that are in memory, after the filter when there is a hash to
-  /// ask it for.
+  /// Searches for `key` in the blocks that are in memory, after checking the filter when there is a
+  /// hash for it.
   @inline(__always)
   func find(_ key: RawSpan, hash: UInt64?) -> Lookup {
     let index = segmentIndex(atOrAfter: key)

@@ -1,7 +1,7 @@
-// All that a get needs of an open segment when everything is in memory, in one small value that is
-// copied and not counted: the top of the index, the slots, the filter.
+// Everything that a get needs of an open segment when all is in memory, in one small value that is
+// copied without reference counting: the top of the index, the slots, the filter.
 
-/// What a search for a key came to.
+/// The result of a search for a key.
 enum Lookup: ~Copyable {
   /// A row, which may be a tombstone, and the block that it is in.
   case found(PinnedBlock, row: Int)
@@ -10,7 +10,7 @@ enum Lookup: ~Copyable {
   case notInMemory
 }
 
-/// The parts of an open segment that reads touch. A plain reference: its owner calls `free` at the
+/// The parts of an open segment that reads use. A plain reference: its owner calls `free` at the
 /// end.
 @safe struct SegmentTable: BitwiseCopyable, @unchecked Sendable {
   // Safe to share: not written after init; slots are atomic.
@@ -19,12 +19,13 @@ enum Lookup: ~Copyable {
   let top: Block
   let slots: SlotTable
   let filter: FilterBits
-  /// For each index block the slot of the first data block it points to, and one more: the end.
+  /// For each index block the slot of its first data block, and one more: the end.
   private let firstDataSlots: UnsafeMutablePointer<UInt32>
-  /// Rows of a data block on average.
+  /// The average number of rows in a data block.
   let meanRows: Double
 
-  /// Index blocks have the first slots, data blocks those behind, the parts of the filter the last.
+  /// Index blocks have the first slots, data blocks the following ones, the parts of the filter the
+  /// last.
   init(top: Block, slots: SlotTable, filter: FilterBits, firstDataSlots: [UInt32], meanRows: Double)
   {
     precondition(firstDataSlots.count == top.rowCount + 1, "a number for each index block")
@@ -36,7 +37,7 @@ enum Lookup: ~Copyable {
     unsafe self.firstDataSlots.initialize(from: firstDataSlots, count: firstDataSlots.count)
   }
 
-  /// The slot of data block `row` of index block `index`, which points to so many.
+  /// The slot of data block `row` of index block `index`, which must have that many.
   @inline(__always)
   func dataSlot(_ index: Int, _ row: Int) -> Int {
     // Safe: `index` is a row of `top`.
@@ -46,7 +47,7 @@ enum Lookup: ~Copyable {
   /// The slot of a part of the filter.
   func filterSlot(_ part: Int) -> Int { slots.count - filter.partCount + part }
 
-  /// False when what is in memory of the filter says that no key with this hash is there.
+  /// False when the part of the filter in memory shows that no key with this hash is present.
   func mayContain(_ hash: UInt64) -> Bool {
     guard filter.partCount > 0 else { return filter.mayContain(hash) }
     guard let pin = slots.pin(filterSlot(filter.part(of: hash))) else { return true }
@@ -62,7 +63,7 @@ enum Lookup: ~Copyable {
     let row = indexPin.block.lowerBound(key)
     guard row < indexPin.block.rowCount else { return .absent }
     let slot = dataSlot(index, row)
-    // Asked for before the pin: counting it keeps later loads waiting.
+    // Prefetched before the pin: counting it delays later loads.
     if let position = indexPin.block.position(of: key, before: row) {
       slots.prefetchBlock(slot, around: Int(position * meanRows))
     }
@@ -71,7 +72,7 @@ enum Lookup: ~Copyable {
     return .found(pin, row: row)
   }
 
-  /// Bytes held, without slots and blocks.
+  /// Its memory in bytes, without slots and blocks.
   var byteCount: Int {
     top.allocatedBytes + filter.byteCount + (top.rowCount + 1) * MemoryLayout<UInt32>.stride
   }

@@ -1,7 +1,7 @@
-// A value in memory has the shape of a block with one row, whose key is empty: so that the cache,
-// its slots and its pins need not know two kinds of things.
+// A value in memory has the form of a block with one row, whose key is empty, so that the cache,
+// its slots and its pins need not handle two kinds of data.
 
-/// The layout of a block that is nothing but one value (see BlockLayout).
+/// The layout of a block that contains only one value (see BlockLayout).
 struct SingleValueBlock {
   let valueLength: Int
 
@@ -10,7 +10,7 @@ struct SingleValueBlock {
 
   var rawLength: Int { Self.headLength + valueLength }
 
-  /// A block whose value is what `fill` writes.
+  /// A block whose value `fill` writes.
   func make(_ fill: (inout MutableRawSpan) -> Bool) throws(MalformedBytes) -> Block {
     let head = head
     return try Block.make(rowCount: 1, rawLength: rawLength) { raw in

@@ -1,19 +1,20 @@
-// Where the blocks of one open segment are in memory: one word for each block, so that a hit costs
-// an index and an atomic addition, no hash table and no lock.
+// The in-memory locations of one open segment's blocks: one word for each block, so that a cache
+// hit costs an index and an atomic addition, no hash table and no lock.
 //
-//   bits 63...48   pins: how many readers hold the block just now
+//   bits 63...48   pins: how many readers hold the block at the moment
 //   bits 47...6    the block's address (blocks start at multiples of 64), or 0: not in memory
-//   bit 1          resident: stays until the table goes; read without a pin
-//   bit 0          referenced since the clock's hand came by
+//   bit 1          resident: stays as long as the table; read without a pin
+//   bit 0          referenced since the clock's hand last came by
 //
-// A reader adds a pin and looks at the word that was there: an address is safe to read until the
-// pin is taken back; none means the pin is taken back at once, the block loaded and installed by a
-// compare-and-exchange that keeps the pins of readers who are just finding out the same. Of two who
-// load the same block at once, the second throws its copy away. The evictor exchanges a word
-// without pins for zero: a reader that came between changes the word, and the exchange fails.
+// A reader adds a pin and looks at the previous word. If it has an address, that is safe to read
+// until the pin is released. If it has none, the pin is released at once, and the block is loaded
+// and installed by a compare-and-exchange that keeps the pins of readers in the same situation. Of
+// two concurrent loads of the same block, the second discards its copy. The evictor exchanges a
+// word without pins for zero: a reader that comes in between changes the word, and the exchange
+// fails.
 //
-// Should 32,768 readers hold one block, the next gets a copy of its own. The other half of the
-// count is room for threads that are just about to notice.
+// If 32,768 readers hold one block, the next one gets a copy of its own. The other half of the
+// count is room for threads that are about to notice that.
 
 import Synchronization
 
@@ -35,7 +36,7 @@ import Synchronization
     for index in 0..<count { unsafe (words + index).initialize(to: Atomic(0)) }
   }
 
-  /// What tells it from all others there are at the same time.
+  /// Distinguishes it from all other existing tables.
   var address: UInt { unsafe UInt(bitPattern: words) }
 
   /// Bytes that a table of `count` words takes.
@@ -43,7 +44,7 @@ import Synchronization
 
   // MARK: - Readers
 
-  /// The block in slot `index`, pinned, or nil when it is not in memory.
+  /// The block in slot `index`, pinned; nil when it is not in memory.
   @inline(__always)
   func pin(_ index: Int) -> PinnedBlock? {
     // Safe: `index` comes from the table's own numbering.
@@ -59,13 +60,13 @@ import Synchronization
     return nil
   }
 
-  /// Asks for the memory of word `index`.
+  /// Prefetches word `index`.
   func prefetch(_ index: Int) {
     unsafe OndolEngine.prefetch(words + index)
   }
 
-  /// Asks for the first lines of the block in slot `index`, if it has one: whoever walks on comes
-  /// there next.
+  /// Prefetches the first lines of the block in slot `index`, if it has one, because a walk that
+  /// continues comes there next.
   func prefetchBlock(_ index: Int) {
     let address = unsafe words[index].load(ordering: .relaxed) & Self.addressMask
     guard let start = unsafe UnsafeRawPointer(bitPattern: UInt(address)) else { return }
@@ -73,7 +74,7 @@ import Synchronization
     for line in 0..<4 { unsafe OndolEngine.prefetch(start + 64 * line) }
   }
 
-  /// Asks for the header and the rows around `row` of the block in slot `index`, if it has one.
+  /// Prefetches the header and the rows around `row` of the block in slot `index`, if it has one.
   @inline(__always)
   func prefetchBlock(_ index: Int, around row: Int) {
     let word = unsafe words[index].load(ordering: .relaxed)
@@ -81,8 +82,8 @@ import Synchronization
     if word & Self.addressMask != 0 { Self.block(word).prefetch(around: row) }
   }
 
-  /// As `pin`, for blocks that may be resident: those are read without counting, so that threads do
-  /// not fight over the few words of index blocks.
+  /// Like `pin`, for blocks that may be resident: those are read without counting, so that threads
+  /// do not contend for the few words of index blocks.
   @inline(__always)
   func pinOrResident(_ index: Int) -> PinnedBlock? {
     let old = unsafe words[index].load(ordering: .acquiring)
@@ -90,9 +91,8 @@ import Synchronization
     return pin(index)
   }
 
-  /// Puts a block that was just loaded into slot `index` and pins it. When another thread was
-  /// faster, `block` is freed and the other's taken. `isInstalled` says whether the slot holds
-  /// `block` now.
+  /// Puts a newly loaded block into slot `index` and pins it. When another thread was faster,
+  /// `block` is freed and the other's used. `isInstalled` says whether the slot holds `block` now.
   func install(
     _ block: Block, at index: Int, resident isResident: Bool, isInstalled: inout Bool
   ) -> PinnedBlock {
@@ -107,11 +107,11 @@ import Synchronization
           BlockCache.discard(block)
           return pin
         }
-        // Gone again, or held by too many.
+        // Evicted again, or held by too many readers.
         if old >= Self.mostPins &* Self.onePin { return PinnedBlock(private: block) }
         continue
       }
-      // Not yet referenced: what a scan reads once goes before what was asked for twice.
+      // Not yet referenced: blocks that a scan reads once are evicted before those read twice.
       let new = (old &+ Self.onePin) | address | (isResident ? Self.resident : 0)
       let exchange = unsafe word.pointee.compareExchange(
         expected: old, desired: new, ordering: .releasing)
@@ -124,17 +124,16 @@ import Synchronization
 
   // MARK: - Evictor and owner
 
-  /// What the evictor found in a slot.
+  /// The evictor's result for a slot.
   enum Swept {
-    /// A block that nobody holds or has asked for since the last call; the caller frees it.
+    /// A block that was neither held nor used since the last call; the caller frees it.
     case taken(Block)
     /// A block that stays for now.
     case kept
     case empty
   }
 
-  /// Takes the block out of slot `index` when nobody holds it or has asked for it since the last
-  /// call.
+  /// Takes the block out of slot `index` when it is not held and was not used since the last call.
   func sweep(_ index: Int) -> Swept {
     let word = unsafe words + index
     let old = unsafe word.pointee.load(ordering: .relaxed)
@@ -149,8 +148,8 @@ import Synchronization
     return exchange.exchanged ? .taken(Self.block(old)) : .kept
   }
 
-  /// Frees the table, giving every block in it to `body` first, with whether it was resident.
-  /// Nobody may hold one.
+  /// Frees the table, after passing every block in it to `body`, with whether it was resident. None
+  /// may be held.
   func destroy(_ body: (Block, Bool) -> Void) {
     for index in 0..<count {
       let old = unsafe words[index].load(ordering: .acquiring)

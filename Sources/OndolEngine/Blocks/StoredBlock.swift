@@ -1,27 +1,27 @@
-// A block on its way to and from the file: compressed when that pays, with a trailer whose checksum
-// knows the block's place. The checksum is verified before anything else looks at the bytes.
+// A block in its file form: compressed when that saves space, with a trailer whose checksum
+// includes the block's position. The checksum is verified before anything else reads the bytes.
 //
 // Trailer, 16 bytes
 //    0   4  length before compression         6   1  cipher: 0 none, 1 AES-256-GCM
 //    4   1  codec: 0 none, 1 LZ4              7   1  eighths of the spare bytes at the stored end
 //    5   1  kind                              8   8  checksum
 //
-// What is encrypted needs room for more than its bytes: the spare bytes, which count as stored
-// ones, and are the tag. In an encrypted file every block is; the first eight bytes of the trailer
-// are sealed with it, so that they belong to no other. A block with a codec, kind or cipher that is
-// unknown here, or with spare bytes where there is no cipher, is a newer version's.
+// Encryption needs room for more than the bytes: the spare bytes, which count as stored ones, and
+// are the tag. In an encrypted file every block is encrypted. The first eight bytes of the trailer
+// are authenticated with it, so that they belong to no other block. A block with an unknown codec,
+// kind or cipher, or with spare bytes but without a cipher, is a newer version's.
 
-/// What stands behind a block's stored bytes, and the ways through it.
+/// The trailer after a block's stored bytes, and its reading and writing.
 enum StoredBlock {
   static let trailerLength = 16
-  /// A block with so many bytes has one long row, and its output grows at once.
+  /// A block of this many bytes has one long row, and its output grows at once.
   private static let longBlock = 1 << 20
   private static let codecNone: UInt8 = 0
   private static let codecLZ4: UInt8 = 1
-  /// Cipher and spare bytes of what is sealed, as they stand in a trailer.
+  /// Cipher and spare bytes of sealed data, in the form of a trailer.
   static let sealedMark: UInt16 = 1 | UInt16(SealFormat.tagLength / 8) << 8
 
-  /// Appends `raw` as it is stored at `offset` of the file, trailer included.
+  /// Appends the stored form of `raw` at `offset` of the file, including the trailer.
   /// - Returns: the stored length, without the trailer.
   static func seal(
     _ raw: RawSpan, kind: BlockKind, compress: Bool, salt: UInt64, offset: UInt64,
@@ -49,7 +49,7 @@ enum StoredBlock {
     return storedLength
   }
 
-  /// What of a trailer its checksum covers.
+  /// The part of a trailer that its checksum covers.
   private static func trailer(
     _ rawLength: Int, _ codec: UInt8, _ kind: UInt8, _ cipherAndSpare: UInt16
   ) -> [UInt8] {
@@ -61,8 +61,8 @@ enum StoredBlock {
     return bytes
   }
 
-  /// A block as it would be stored in the clear, but for the checksum: what `Opened` takes as
-  /// verified. `bytes`, stored bytes and trailer, were read from `offset` of the file.
+  /// A block in its unencrypted form, with the checksum of the stored one: the form that `Opened`
+  /// accepts as verified. `bytes`, stored bytes and trailer, were read from `offset` of the file.
   static func unsealed(
     _ bytes: RawSpan, salt: UInt64, offset: UInt64, by seal: FileSeal
   ) throws(MalformedBytes) -> [UInt8] {
@@ -91,7 +91,7 @@ enum StoredBlock {
     return clear
   }
 
-  /// A stored block whose checksum was right.
+  /// A stored block with a verified checksum.
   struct Opened: ~Escapable {
     let stored: RawSpan
     let rawLength: Int
@@ -99,7 +99,7 @@ enum StoredBlock {
 
     /// Verifies `bytes`, stored bytes and trailer, which were read from `offset` of the file.
     ///
-    /// - Parameter isUnsealed: whether they come from `unsealed`, which has asked the checksum.
+    /// - Parameter isUnsealed: whether they come from `unsealed`, which has checked the checksum.
     @_lifetime(copy bytes)
     init(
       _ bytes: RawSpan, kind: BlockKind, salt: UInt64, offset: UInt64, isUnsealed: Bool = false
@@ -140,7 +140,7 @@ enum StoredBlock {
       }
     }
 
-    /// The block's bytes, for whoever does not know how many rows it has.
+    /// The block's bytes, when the number of rows is unknown.
     func rawBytes() throws(MalformedBytes) -> [UInt8] {
       let whole = try SingleValueBlock(valueLength: rawLength).make { raw in
         if isCompressed { return Compression.decompress(stored, into: &raw) }

@@ -1,6 +1,6 @@
-// What stands in a block in the place of a separated value: where the value is, and enough of what
-// its record says to notice when the record there is another one. Rows with pointers are only in
-// segments: memtables and the log have values whole.
+// What a block contains instead of a separated value: the location of the value, and enough of its
+// record's fields to notice when another record is there. Only segments have rows with pointers:
+// memtables and the log have whole values.
 //
 //    0   8  number of the value file         20   4  length before compression
 //    8   8  offset of the record             24   4  the record's checksum
@@ -16,7 +16,7 @@ struct ValuePointer: Sendable, Equatable {
   var storedLength: UInt32
   var rawLength: UInt32
   var checksum: UInt32
-  /// How many records stand before this one: its slot when the value is in memory.
+  /// The number of records before this one: its slot when the value is in memory.
   var ordinal: UInt32
 
   func encode() -> [UInt8] {
