@@ -1,7 +1,7 @@
-// What a shard's merges go around: segments that are damaged, and those that another merge is busy
-// with. Such a segment stays where it is, and so no row above it may sink past it: a read would
-// find the older row first. Whatever is newer and overlaps it, and whatever is newer and overlaps
-// that, stays above it, too.
+// The segments that merges in a shard avoid: damaged ones, and those that another merge is working
+// on. Such a segment stays where it is. So no newer row may sink below it, because a read would
+// then find the older row first. Everything newer that overlaps it stays above it, and so does
+// everything newer that overlaps that.
 
 /// The segments of a shard that no merge may take.
 struct Barriers: Sendable, Equatable {
@@ -17,8 +17,8 @@ struct Barriers: Sendable, Equatable {
     !numbers.isEmpty && numbers.contains(segment.number)
   }
 
-  /// The flushed runs without the segments that must stay above `below`, newest first; runs of
-  /// which nothing is left are left out.
+  /// The flushed runs, newest first, without the segments that must stay above `below`. Runs that
+  /// become empty are left out.
   func freeFlushedRuns(of shard: ShardState, above below: RunState? = nil) -> [RunState] {
     let runs = Array(shard.levelZero)
     if numbers.isEmpty { return runs }
@@ -35,13 +35,13 @@ struct Barriers: Sendable, Equatable {
     return free.reversed()
   }
 
-  /// The flushed runs newer than all that have a barrier: only these may be merged among
-  /// themselves, as whole runs.
+  /// The flushed runs that are newer than every run with a barrier. Only these may be merged with
+  /// each other as whole runs.
   func newestFlushedRuns(of shard: ShardState) -> [RunState] {
     Array(shard.levelZero.prefix { run in !run.segments.contains(where: contains) })
   }
 
-  /// The part of `run` that may go down into `below`.
+  /// The part of `run` that may sink into `below`.
   func free(_ run: RunState, above below: RunState?) -> RunState {
     if numbers.isEmpty { return run }
     let fixed = below?.segments.filter(contains) ?? []
@@ -50,7 +50,7 @@ struct Barriers: Sendable, Equatable {
     }
   }
 
-  /// What of `run` a merge over `span` takes.
+  /// The part of `run` that a merge over `span` takes.
   func overlapping(_ span: KeySpan, in run: RunState?) -> RunState? {
     guard let part = run?.overlapping(span) else { return nil }
     if numbers.isEmpty { return part }
@@ -58,8 +58,8 @@ struct Barriers: Sendable, Equatable {
     return free.segments.isEmpty ? nil : free
   }
 
-  /// Keys at which the segments of a merge into `level` must end: none may reach over a barrier in
-  /// its own level, and with those around deeper ones little is held up by them.
+  /// Keys at which the segments of a merge into `level` must end. No segment may span a barrier in
+  /// its own level. Cuts around deeper barriers keep the number of blocked segments small.
   func cuts(_ span: KeySpan, into level: Int, _ shard: ShardState) -> [[UInt8]] {
     if numbers.isEmpty { return [] }
     let fixed = shard.runs.filter { $0.level >= level && $0.level > 0 }.flatMap(\.segments)

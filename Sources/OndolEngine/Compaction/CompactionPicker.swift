@@ -1,19 +1,20 @@
-// Decides what to compact next: a pure function of a shard's part of the manifest and of what must
-// be left alone. No clock, no file, no chance; what it plans, CompactionJob does.
+// Decides what to compact next. The decision is a pure function of a shard's part of the manifest
+// and of the barriers; it uses no clock, no file and no randomness. CompactionJob carries out the
+// plans.
 //
-// Level 0 holds the flushed runs, no more than a few, which are merged among themselves by
-// FlushedRunRule. The lowest level holds nearly everything. Once the oldest flushed run has an
-// eighth of its size, that run goes down: by an edit to the level above the lowest, and from there
-// segment by segment into it, so that no merge is large and each frees what it took when it ends.
-// Levels in between are empty, but for what goes down and for what a barrier holds up; see
-// Barriers. A flushed run counts its tombstones as large as the rows they hide, and that alone
-// sinks them to where they vanish.
+// Level 0 holds a few flushed runs, which FlushedRunRule merges with each other. The lowest level
+// holds nearly all data. Once the oldest flushed run reaches an eighth of the size of the lowest
+// level, it sinks: first by a manifest edit to the level above the lowest, then segment by segment
+// into the lowest. So no merge is large, and each merge frees its inputs when it ends. The levels
+// in between are empty except for sinking segments and segments blocked by a barrier; see Barriers.
+// The size of a flushed run counts each tombstone as large as the row that it hides, which alone
+// makes tombstones sink to where they disappear.
 
 /// Picks compactions by a policy.
 struct CompactionPicker: Sendable {
   var policy: CompactionPolicy
 
-  /// The most pressing compaction, or nil when there is nothing to do.
+  /// The most urgent compaction, or nil if there is nothing to do.
   func next(
     _ shard: ShardState, dropped: DroppedKeyspaces = DroppedKeyspaces(),
     around barriers: Barriers = Barriers()
@@ -24,7 +25,7 @@ struct CompactionPicker: Sendable {
       ?? sinkingTombstones(layout) ?? collecting(layout)
   }
 
-  /// Merges the newest flushed runs when there are too many, and touches nothing below.
+  /// Merges the newest flushed runs if there are too many, and leaves the levels below alone.
   func mergingFlushed(
     _ shard: ShardState, around barriers: Barriers = Barriers()
   ) -> CompactionPlan? {
@@ -37,8 +38,8 @@ struct CompactionPicker: Sendable {
     return layout.merging(newest: count)
   }
 
-  /// The next step towards one run; nil when that is so already and nothing is hidden in it, or
-  /// when barriers allow no more.
+  /// The next step towards a single run. It is nil if the shard already is one run without hidden
+  /// rows, or if barriers allow no further step.
   func majorCompaction(
     _ shard: ShardState, dropped: DroppedKeyspaces = DroppedKeyspaces(),
     around barriers: Barriers = Barriers()
@@ -56,8 +57,8 @@ struct CompactionPicker: Sendable {
     return plan ?? collecting(layout)
   }
 
-  /// A segment that has a number before `border`, or rows that point to values in such a file, is
-  /// written anew where it is; nil when none is left that can be.
+  /// Rewrites in place a segment that has a number before `border`, or whose rows point to values
+  /// in such a file. It is nil if no such segment is left that can be rewritten.
   func rewriting(
     _ shard: ShardState, before border: FileNumber, around barriers: Barriers
   ) -> CompactionPlan? {
@@ -75,9 +76,9 @@ struct CompactionPicker: Sendable {
     return nil
   }
 
-  /// For a shard that is quiet but not worth a major compaction: puts flushed runs together that
-  /// are of about one size, so that the bytes written hang on what is new and not on what the shard
-  /// holds.
+  /// For a shard that is quiet but does not justify a major compaction: merges flushed runs of
+  /// similar size, so that the bytes written depend on the size of the new data and not on the size
+  /// of the shard.
   func tidying(
     _ shard: ShardState, around barriers: Barriers = Barriers()
   ) -> CompactionPlan? {
@@ -93,8 +94,8 @@ struct CompactionPicker: Sendable {
 
   // MARK: - Plans that leave rows where they are
 
-  /// Deletions that hide much: flushed ones once they hide an eighth of the shard, a segment of the
-  /// lowest level once it is mostly tombstones.
+  /// Handles deletions that hide many rows: flushed tombstones once they hide an eighth of the
+  /// shard, and a segment of the lowest level once it consists mostly of tombstones.
   private func sinkingTombstones(_ layout: ShardLayout) -> CompactionPlan? {
     let flushed = layout.freeFlushed.flatMap(\.segments).reduce(0) { $0 + $1.tombstones }
     if flushed > 0, Double(flushed) * layout.meanRow * 8 > Double(layout.shard.sizeBytes),
@@ -106,7 +107,7 @@ struct CompactionPicker: Sendable {
     return layout.removingTombstones { $0.tombstones > $0.entries / 2 }
   }
 
-  /// A segment that may hold rows of dropped keyspaces is written anew where it is.
+  /// Rewrites in place a segment that may contain rows of dropped keyspaces.
   private func rewriting(
     _ layout: ShardLayout, _ dropped: DroppedKeyspaces
   ) -> CompactionPlan? {
@@ -118,8 +119,8 @@ struct CompactionPicker: Sendable {
     return nil
   }
 
-  /// Neighbours in a run whose rows point into value files that are mostly dead are written anew
-  /// where they are, and their values elsewhere.
+  /// Rewrites in place neighbouring segments of a run whose rows point to value files that are
+  /// mostly dead, and moves their values to new files.
   private func collecting(_ layout: ShardLayout) -> CompactionPlan? {
     let dead = layout.shard.mostlyDeadValueFiles.subtracting(layout.barriers.numbers)
     guard !dead.isEmpty else { return nil }

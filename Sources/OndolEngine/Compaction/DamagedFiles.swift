@@ -1,29 +1,29 @@
-// What merges have found damaged. A block that cannot be read is no reason to stop writing: nothing
-// new hangs on it. Its file stays as it is, reads of the block go on to say that it is damaged, and
-// merges go around it; see Barriers. Kept in memory alone: after the next opening the first merge
-// that meets the block finds it again, and writes nothing before.
+// The damage that merges have found. An unreadable block is no reason to stop writing, because no
+// new data depends on it. Its file stays unchanged, reads of the block continue to report the
+// damage, and merges avoid the file; see Barriers. This list exists only in memory. After the next
+// open, the first merge that reads the block finds it again before it writes anything.
 
-/// Segments and value files that merges leave alone.
+/// Segments and value files that merges avoid.
 final class DamagedFiles: Sendable {
   private struct Finding: Sendable {
     var error: EngineError
-    /// Whether the device may yet give the bytes.
+    /// Whether a later read of the device may succeed.
     var isPassing: Bool
   }
 
   private let findings = Guarded<[FileNumber: Finding]>([:])
   private let report: (@Sendable (EngineError) -> Void)?
 
-  /// - Parameter report: told of each file once.
+  /// - Parameter report: called once for each file.
   init(report: (@Sendable (EngineError) -> Void)?) {
     self.report = report
   }
 
-  /// What merges go around.
+  /// The segments and value files that merges avoid.
   var barriers: Barriers { Barriers(findings.withLock { Set($0.keys) }) }
 
-  /// Takes note of an error that reading one of `segments`, or a value file of `valueFiles`, came
-  /// to; false when it is about something else.
+  /// Records an error from reading one of `segments` or a value file of `valueFiles`. Returns false
+  /// if the error has another cause.
   func note(
     _ error: EngineError, _ segments: [SegmentMetadata],
     _ valueFiles: Dictionary<
@@ -45,7 +45,7 @@ final class DamagedFiles: Sendable {
     return true
   }
 
-  /// The file that an error calls unreadable.
+  /// The file that an error reports as unreadable.
   private static func place(of error: EngineError) -> (name: String, isPassing: Bool)? {
     switch error {
     case .corrupt(let file, _, _): (file, false)
@@ -57,13 +57,13 @@ final class DamagedFiles: Sendable {
     }
   }
 
-  /// Has files tried again that the device would not read.
+  /// Allows another attempt at files that the device failed to read.
   func forgetUnreadable() {
     findings.withLock { findings in findings = findings.filter { !$0.value.isPassing } }
   }
 
-  /// The names of those that `shards` still have, and what is wrong with them; of those with a
-  /// number before `border`, if there is one.
+  /// The errors of the files that `shards` still contain. With a `border`, only of files with a
+  /// number before it.
   func current(in shards: [ShardState], before border: FileNumber? = nil) -> [EngineError] {
     let findings = findings.withLock { $0 }
     if findings.isEmpty { return [] }

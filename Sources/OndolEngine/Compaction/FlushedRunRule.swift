@@ -1,23 +1,23 @@
-// How many of the newest flushed runs to merge among themselves once there are too many. Merging
-// all of them each time would write quadratically much; merging equals with equals needs more runs,
-// the more there is. The sizes kept here are binomial coefficients: with `limit` runs of sizes C(a,
-// limit), C(b, limit - 1), ..., oldest first, each row is written as seldom as any rule can have it
-// (C. Mathieu and others, "Bigtable merge compaction", 2014). With eight runs 500 memtables are
-// merged by writing each row four times, 12,000 by eight.
+// Decides how many of the newest flushed runs to merge with each other once there are too many.
+// Merging all of them each time would write a quadratic amount. Merging only runs of equal size
+// needs more runs as the data grows. The sizes used here are binomial coefficients: with `limit`
+// runs of sizes C(a, limit), C(b, limit - 1), ..., oldest first, each row is written as rarely as
+// any rule allows (C. Mathieu and others, "Bigtable merge compaction", 2014). With eight runs,
+// merging 500 memtables writes each row four times, and merging 12,000 writes it eight times.
 //
-// It is a function of the sizes alone: what is there is compared with what should be there, oldest
-// run first, and from the first run that is too small on everything newer is put together.
+// The result depends on the sizes alone. The rule compares each run with its target size, oldest
+// first. From the first run that is too small, it merges that run and everything newer.
 
 /// Chooses among flushed runs.
 enum FlushedRunRule {
-  /// A run that has this share of the size it should have stays as it is.
+  /// A run that has reached this share of its target size stays as it is.
   private static let tolerance = 0.7
 
-  /// How many of the newest runs to merge, 0 when there are no more than `limit`.
+  /// The number of newest runs to merge; 0 if there are no more than `limit`.
   ///
   /// - Parameters:
   ///   - sizes: newest first.
-  ///   - unit: what a memtable comes to.
+  ///   - unit: the size of a memtable.
   static func count(ofNewest sizes: [Double], limit: Int, unit: Double) -> Int {
     guard sizes.count > limit, sizes.count > 1 else { return 0 }
     var rest = sizes.reduce(0, +)
@@ -31,7 +31,7 @@ enum FlushedRunRule {
     return max(2, sizes.count - kept)
   }
 
-  /// The largest C(n, k) that is no more than `amount`.
+  /// The largest C(n, k) that is at most `amount`.
   private static func largestCoefficient(upTo amount: Double, below k: Int) -> Double {
     guard k > 1 else { return amount.rounded(.down) }
     var coefficient = 1.0

@@ -1,20 +1,22 @@
-// When a shard that nobody writes to is merged into one run, which is what reads like best. What
-// that writes must be worth it: it hangs on what is new and not on what the shard holds.
+// Decides when an idle shard is merged into one run, which is the best state for reads. The cost
+// must be worth it: the bytes written depend on the size of the new data and not on the size of the
+// shard.
 
-/// How long a database must be quiet before its shards are merged into one run.
+/// How long a database must be idle before its shards are merged into one run.
 enum MajorCompactionRule {
-  /// Microseconds between looks at whether commits still come.
+  /// Microseconds between checks for new commits.
   static let quiet: Int64 = 2_000_000
-  /// A major compaction may write so many times the bytes that lie above the lowest run after the
-  /// shortest quiet; what costs more waits longer.
+  /// After the shortest idle time, a major compaction may write this many times the bytes above the
+  /// lowest run. A more expensive one waits longer.
   static let cheap: UInt64 = 16
-  /// What costs so many times the bytes is not done unasked.
+  /// A compaction that costs this many times the bytes runs only on request.
   private static let dear: UInt64 = 64
-  /// Microseconds until one is tried again that found no space, at first and at most.
+  /// Microseconds before a compaction that ran out of space is tried again: the first and the
+  /// longest pause.
   static let firstPause: Int64 = 60_000_000
   static let longestPause: Int64 = 3_600_000_000
 
-  /// Microseconds of quiet that one needs; nil when it is not worth it.
+  /// Microseconds of idle time that a compaction needs; nil if it is not worth its cost.
   static func patience(for estimate: MajorCompactionEstimate) -> Int64? {
     guard estimate.upperBytes > 0 else { return quiet }
     let factor = estimate.bytes / estimate.upperBytes
@@ -23,11 +25,11 @@ enum MajorCompactionRule {
   }
 }
 
-/// What a major compaction of a shard takes, about.
+/// An estimate of the work of a major compaction of a shard.
 struct MajorCompactionEstimate: Sendable, Equatable {
   /// Bytes of the runs above the lowest.
   var upperBytes: UInt64
-  /// Those, and what they overlap in the lowest run.
+  /// Bytes of those runs and of what they overlap in the lowest run.
   var bytes: UInt64
   /// The same before compression.
   var rawBytes: UInt64

@@ -1,11 +1,13 @@
-// What running merges ask between their steps: whether to stop, and whether keyspaces were dropped
-// since they began.
+// What running merges check between their steps: whether to stop, and whether keyspaces were
+// dropped since they began.
 
 /// Shared by all merges of a database.
 final class MergeControl: Sendable {
-  /// What a merge stands on. Taken before the view from which it is planned.
+  /// The state that a merge starts from. It is taken before the view from which the merge is
+  /// planned.
   struct Start: Sendable {
-    /// Counts the drops of keyspaces: what a merge makes is only good if none came meanwhile.
+    /// Counts the drops of keyspaces. The result of a merge is valid only if none happened
+    /// meanwhile.
     var generation = 0
     var dropped = DroppedKeyspaces()
   }
@@ -18,7 +20,7 @@ final class MergeControl: Sendable {
 
   var start: Start { state.withLock { $0.start } }
 
-  /// Has merges under way come to nothing, once the view is without what was dropped.
+  /// Invalidates running merges after the view no longer contains the dropped keyspaces.
   func setDropped(_ dropped: DroppedKeyspaces) {
     state.withLock { state in
       state.start.generation += 1
@@ -26,7 +28,7 @@ final class MergeControl: Sendable {
     }
   }
 
-  /// Set by closing: merges end at their next step.
+  /// Set by closing. Merges end at their next step.
   var isStopped: Bool { state.withLock { $0.isStopped } }
 
   func stop() { state.withLock { $0.isStopped = true } }

@@ -1,11 +1,11 @@
-// A merge, or one of its halves, as a machine of steps: each reads and writes so many bytes on a
-// merging thread and returns, so that between steps others have their turn, the merge can rest, and
-// closing the database need not wait for its end.
+// A merge, or half of one, as a state machine of steps. Each step reads and writes a number of
+// bytes on a merging thread and returns. Between steps other work gets its turn, the merge can
+// pause, and closing the database need not wait for its end.
 
 /// One range of keys of a merge.
 final class MergePart: @unchecked Sendable {
-  // Safe: its steps run one after the other, each on the worker's thread, and the job looks at the
-  // result behind the last.
+  // Safe: the steps run one after the other, each on the worker's thread, and the job reads the
+  // result after the last one.
 
   let worker: any Worker
   private let runs: [Run]
@@ -14,7 +14,7 @@ final class MergePart: @unchecked Sendable {
   private let writer: RunWriter
   private var rows: MergeCursor?
 
-  /// Rows from `lower` on and before `upper`; no bound where nil.
+  /// Merges the rows from `lower` up to but not including `upper`. A nil bound is no bound.
   init(
     _ runs: [Run], from lower: [UInt8]?, to upper: [UInt8]?, writer: RunWriter,
     worker: any Worker
@@ -30,7 +30,7 @@ final class MergePart: @unchecked Sendable {
   var made: [String] { writer.made }
   var rawBytes: UInt64 { writer.rawBytes }
 
-  /// Merges about so many bytes. False when all is done.
+  /// Merges about this many bytes. Returns false when the merge is complete.
   func advance(by bytes: UInt64) throws(EngineError) -> Bool {
     if rows == nil {
       var cursor = MergeCursor(runs.map { .run($0.cursor(keepsBlocks: false)) })

@@ -1,11 +1,11 @@
-// The files that the rows of a run go into: one segment and one value file at a time, each with
-// rows of one keyed group, or of none.
+// The files that receive the rows of a run: one segment and one value file at a time. Each contains
+// the rows of one keyed group, or of none.
 
-/// A run in the making, or a part of it.
+/// A run, or part of one, that is being written.
 struct OpenRun: ~Copyable {
   let files: SegmentFiles
   private let shard: Int
-  /// Those of all rows that are in the segment once it is finished.
+  /// The sequence numbers of all rows in the segment once it is finished.
   var sequences: ClosedRange<SequenceNumber>
 
   /// The keyed group of the last row.
@@ -18,7 +18,7 @@ struct OpenRun: ~Copyable {
     var names: [String] = []
   }
 
-  /// Finished and synced.
+  /// The finished and synced output.
   private(set) var output = RunOutput()
 
   init(_ files: SegmentFiles, shard: Int, sequences: ClosedRange<SequenceNumber>) {
@@ -36,15 +36,15 @@ struct OpenRun: ~Copyable {
     files.makeSeparator(shard: shard, group: group) { made.names.append($0.valueFileName) }
   }
 
-  /// The names of all files made, finished or not.
+  /// The names of all created files, finished or not.
   var names: [String] { made.names }
 
-  /// Whether the segment is as large as segments get.
+  /// Whether the segment has reached its full size.
   var isSegmentFull: Bool {
     segment.map { $0.writer.rawBytesWritten >= UInt64(files.options.segmentSize) } ?? false
   }
 
-  /// Begins other files where the next row is of another group than the last one.
+  /// Starts new files if the next row belongs to a different group than the last one.
   mutating func enter(_ next: UInt32?) throws(EngineError) {
     if next == group { return }
     try finish()
@@ -52,7 +52,7 @@ struct OpenRun: ~Copyable {
     separator = Self.makeSeparator(files, shard, group: next, made)
   }
 
-  /// Adds a row of the group. Answers with where its value stands when it does not stand with it.
+  /// Adds a row of the group. Returns the location of its value if the value is stored separately.
   @discardableResult
   mutating func add(
     _ kind: RowKind, key: RawSpan, value: RawSpan
@@ -75,7 +75,7 @@ struct OpenRun: ~Copyable {
     return made.writer
   }
 
-  /// Has the next row begin another segment.
+  /// Makes the next row start another segment.
   mutating func finishSegment() throws(EngineError) {
     guard let (writer, file) = segment else { return }
     output.segments.append(try files.finish(writer, file, sequences, group: group))

@@ -1,29 +1,30 @@
-// Writes rows into segments: the last stage of a flush, of a merge and of a pour. Rows come sorted,
-// one a key; tombstones that hide nothing and rows of dropped keyspaces are left out, a full
-// segment is finished and synced, and the next one begun. Whoever writes makes the names durable
-// and the manifest name them.
+// Writes rows into segments: the last stage of a flush, of a merge and of a bulk load. Rows arrive
+// sorted, one per key. The writer omits tombstones that hide nothing and rows of dropped keyspaces.
+// It finishes and syncs a full segment before it starts the next one. The caller makes the names
+// durable and adds them to the manifest.
 
-/// What it takes to make segment files.
+/// What is needed to create segment files.
 struct SegmentFiles: Sendable {
   var directory: any Directory
   var numbers: FileNumbers
   var identity: DatabaseIdentity
   var options: EngineOptions
-  /// Sixty-four random bits.
+  /// Returns sixty-four random bits.
   var random: @Sendable () -> UInt64
-  /// Value files that are mostly dead, or too small: a value in one of them is taken along.
+  /// Value files that are mostly dead, or too small. A value in one of them is moved along with its
+  /// row.
   var emptied: [FileNumber: ValueFile]
 
-  /// The keyed group that a row is in by its key, in a database that is sealed.
+  /// The keyed group of a row, derived from its key, in an encrypted database.
   func group(of key: RawSpan) -> UInt32? {
-    // Hardly any row is, and only of one that seems to be the keys are asked for.
+    // Few rows belong to a group. The keys are consulted only for rows that appear to.
     guard let group = KeyedGroups.group(of: key) else { return nil }
     return directory.keyring == nil ? nil : group
   }
 
-  /// Makes a segment file of `shard`.
+  /// Creates a segment file of `shard`.
   ///
-  /// - Parameter group: the keyed group that its rows are in.
+  /// - Parameter group: the keyed group of its rows.
   func makeSegment(
     _ number: FileNumber, shard: Int, group: UInt32?
   ) throws(EngineError) -> (writer: SegmentWriter, file: any File) {
@@ -40,7 +41,7 @@ struct SegmentFiles: Sendable {
     return (writer, file)
   }
 
-  /// Finishes a segment, and has it be on the device.
+  /// Finishes a segment and syncs it to the device.
   func finish(
     _ writer: SegmentWriter, _ file: any File, _ sequences: ClosedRange<SequenceNumber>,
     group: UInt32?
@@ -54,7 +55,7 @@ struct SegmentFiles: Sendable {
     return segment
   }
 
-  /// Values are separated into new files of `shard`, each of which `note` gets to know.
+  /// Separates values into new files of `shard`, and passes each of them to `note`.
   func makeSeparator(
     shard: Int, group: UInt32?, _ note: @escaping (FileNumber) -> Void
   ) -> ValueSeparator {
@@ -75,42 +76,42 @@ struct SegmentFiles: Sendable {
   }
 }
 
-/// What a flush or a merge has written.
+/// The output of a flush or a merge.
 struct RunOutput: Sendable {
-  /// In ascending order of their keys.
+  /// In ascending key order.
   var segments: [SegmentMetadata] = []
-  /// Values that rows of the segments point to.
+  /// Value files that rows of the segments point to.
   var valueFiles: [ValueFileMetadata] = []
 
-  /// The changes that make it count.
+  /// The changes that put the output into effect.
   func changes(shard: Int, level: Int, run: UInt64) -> [ManifestChange] {
     valueFiles.map { .addValueFile(shard: shard, $0) }
       + segments.map { .addSegment(shard: shard, level: level, run: run, $0) }
   }
 }
 
-/// Writes the segments of one run, or of a part of it.
+/// Writes the segments of one run, or of part of one.
 final class RunWriter {
   private let keepsTombstones: Bool
   private let dropped: DroppedKeyspaces
-  /// Keys before which a segment ends, ascending, from the next one on.
+  /// Keys before which a segment ends, in ascending order, starting with the next one.
   private var cuts: ArraySlice<[UInt8]>
 
-  /// The keyspace of the last row, and whether it is dropped.
+  /// The keyspace of the last row, and whether it was dropped.
   private var keyspace: UInt32?
   private var isKeyspaceDropped = false
 
   private var run: OpenRun
-  /// Finished and synced.
+  /// The finished and synced output.
   var output: RunOutput { run.output }
-  /// The names of all files made, finished or not.
+  /// The names of all created files, finished or not.
   var made: [String] { run.names }
-  /// Bytes of keys and values that went through, left out or not.
+  /// Bytes of the processed keys and values, including omitted ones.
   private(set) var rawBytes: UInt64 = 0
 
   /// - Parameters:
-  ///   - sequences: those of all rows that may come.
-  ///   - cuts: keys over which no segment reaches, ascending.
+  ///   - sequences: the sequence numbers of all rows that may arrive.
+  ///   - cuts: keys that no segment spans, in ascending order.
   init(
     _ files: SegmentFiles, shard: Int, sequences: ClosedRange<SequenceNumber>,
     keepsTombstones: Bool, dropped: DroppedKeyspaces, cuts: [[UInt8]] = []
@@ -121,9 +122,9 @@ final class RunWriter {
     run = OpenRun(files, shard: shard, sequences: sequences)
   }
 
-  /// Takes rows from the cursor, which stands on the first, until so many bytes have gone through,
-  /// a segment is finished, or the rows end: at `end`, when that is given. False at their end, when
-  /// everything is in finished segments.
+  /// Takes rows from the cursor, starting with its current row, until this many bytes are
+  /// processed, a segment is finished, or the rows end (at `end`, if given). Returns false at their
+  /// end, when all rows are in finished segments.
   func take(
     _ rows: inout MergeCursor, before end: [UInt8]?, atMost bytes: UInt64
   ) throws(EngineError) -> Bool {
@@ -151,7 +152,7 @@ final class RunWriter {
     while try take(&rows, before: nil, atMost: .max / 2) {}
   }
 
-  /// Takes a row without a value, behind all others.
+  /// Takes a row without a value. It must come after all others.
   func take(_ key: RawSpan) throws(EngineError) {
     rawBytes += UInt64(key.byteCount)
     try run.enter(run.files.group(of: key))
@@ -159,10 +160,10 @@ final class RunWriter {
     if run.isSegmentFull { try run.finishSegment() }
   }
 
-  /// Finishes the segment of the rows taken one by one.
+  /// Finishes the segment of the rows that were taken one by one.
   func finish() throws(EngineError) { try run.finish() }
 
-  /// Ends the segment when the row does not belong into it.
+  /// Ends the segment if the row does not belong in it.
   private func cut(before row: borrowing MergeCursor) throws(EngineError) {
     while let cut = cuts.first {
       let isBehind = row.key.compare(cut.bytes) >= 0
@@ -185,7 +186,7 @@ final class RunWriter {
     }
     try run.enter(run.files.group(of: rows.key))
     let pointer = try run.add(rows.kind, key: rows.key, value: rows.value)
-    // A value that is copied is work too.
+    // Copying a value counts as work as well.
     if let pointer, rows.kind == .valuePointer { rawBytes += pointer.recordLength }
   }
 }

@@ -1,18 +1,18 @@
-// A shard as the picker sees it: what of it may move, how large things are, and the plans that move
-// rows downwards. Two rules make each of them right. Rows sink in order: nothing goes below an
-// older row of its key. And a level stays disjoint: a merge takes along whatever of its target lies
-// within its keys, and ends its segments where a barrier lies among them.
+// The picker's view of a shard: what may move, how large things are, and the plans that move rows
+// downwards. Two rules make each plan correct. Rows sink in order: no row goes below an older row
+// of its key. Each level stays disjoint: a merge includes everything in its target level that lies
+// within its keys, and ends its segments at the barriers among them.
 
-/// One shard, and the plans that are possible in it.
+/// One shard, and the plans that are possible for it.
 struct ShardLayout {
   let shard: ShardState
   let policy: CompactionPolicy
   let barriers: Barriers
-  /// Bytes of a row in the lowest run, where hidden rows are.
+  /// Mean bytes per row in the lowest run, where hidden rows are.
   let meanRow: Double
-  /// The flushed runs that may be merged among themselves, newest first.
+  /// The flushed runs that may be merged with each other, newest first.
   let newestFlushed: [RunState]
-  /// What of the flushed runs no barrier among them holds up.
+  /// The part of the flushed runs that no barrier among them blocks.
   let freeFlushed: [RunState]
 
   private static let lowest = ShardState.lowestLevel
@@ -30,7 +30,7 @@ struct ShardLayout {
 
   // MARK: - Sizes
 
-  /// Bytes of `segments`, each tombstone as large as a row.
+  /// Bytes of `segments`, with each tombstone counted as a row.
   func weight(_ segments: some Sequence<SegmentMetadata>) -> Double {
     segments.reduce(0) { sum, segment in
       sum + Double(segment.sizeBytes) + Double(segment.tombstones) * meanRow
@@ -47,7 +47,7 @@ struct ShardLayout {
     levels.reduce(0) { $0 + $1.sizeBytes } <= policy.baseSize
   }
 
-  /// What is worth merging with the lowest level.
+  /// The size that justifies merging with the lowest level.
   private var worthLowering: Double {
     let largest = Double(levels.map(\.sizeBytes).max() ?? 0)
     return max(largest, Double(policy.baseSize)) / Double(CompactionPolicy.ratio)
@@ -55,7 +55,8 @@ struct ShardLayout {
 
   // MARK: - Down from the flushed runs
 
-  /// While the levels are small: all flushed runs become part of them once they are many or large.
+  /// While the levels are small, merges all flushed runs into them once there are many or they are
+  /// large.
   func mergingIntoSmallLevels() -> CompactionPlan? {
     guard hasSmallLevels else { return nil }
     let isDue =
@@ -64,8 +65,8 @@ struct ShardLayout {
     return isDue ? sinkingAll(isMajor: false) : nil
   }
 
-  /// The oldest flushed run leaves level 0 when it is large enough; when all are, together, those
-  /// that can be merged become one before.
+  /// Moves the oldest flushed run out of level 0 when it is large enough. If all flushed runs are
+  /// large enough only together, the ones that can be merged first become one run.
   func loweringOldest() -> CompactionPlan? {
     guard !hasSmallLevels, let oldest = freeFlushed.last else { return nil }
     if weight(oldest.segments) >= worthLowering {
@@ -76,13 +77,13 @@ struct ShardLayout {
     return merging(newest: newestFlushed.count)
   }
 
-  /// All flushed runs go down.
+  /// Moves all flushed runs down.
   func sinkingAll(isMajor: Bool) -> CompactionPlan? {
     sinking(freeFlushed, .flushedRuns, isMajor: isMajor)
   }
 
-  /// Flushed runs, the oldest of those that are free, go down as far as is right: into the lowest
-  /// level when all that it takes is one piece of work; else to the level above it.
+  /// Moves the oldest free flushed runs down as far as is useful: into the lowest level if the
+  /// whole merge is one piece of work, otherwise to the level above it.
   private func sinking(
     _ runs: [RunState], _ purpose: CompactionPlan.Purpose, isMajor: Bool
   ) -> CompactionPlan? {
@@ -105,14 +106,14 @@ struct ShardLayout {
       return part.segments.isEmpty ? nil : part
     }
     if !parts.isEmpty { return lowering(parts, purpose, into: first.level, isMajor: isMajor) }
-    // A barrier in that level holds all of them up: they stay right above it.
+    // A barrier in that level blocks all of them. They stay directly above it.
     guard first.level > 1 else { return nil }
     return lowering(runs, purpose, into: first.level - 1, isMajor: isMajor)
   }
 
   // MARK: - Down from level to level
 
-  /// The segment above the lowest level that costs least to lower goes to the next run.
+  /// Moves the cheapest segment above the lowest level down to the next run.
   func draining() -> CompactionPlan? {
     for (run, below) in zip(levels, levels.dropFirst()).reversed() {
       let part = barriers.free(run, above: below)
@@ -124,7 +125,7 @@ struct ShardLayout {
     return nil
   }
 
-  /// Bytes rewritten below for each byte that goes, hidden ones included.
+  /// Bytes rewritten below for each byte that sinks, including hidden bytes.
   private func cost(_ segment: SegmentMetadata, _ below: RunState) -> Double {
     let overlap = below.overlapping(KeySpan(segment))?.sizeBytes ?? 0
     return Double(overlap) / max(1, weight([segment]))
@@ -145,7 +146,7 @@ struct ShardLayout {
 
   // MARK: - Where they are
 
-  /// The newest flushed runs become one.
+  /// Merges the newest flushed runs into one.
   func merging(newest count: Int) -> CompactionPlan? {
     guard count > 1 else { return nil }
     let runs = Array(newestFlushed.prefix(count))
@@ -155,7 +156,7 @@ struct ShardLayout {
       cuts: cuts(runs, into: 0, isMajor: false))
   }
 
-  /// Neighbours in a run are written anew in their place.
+  /// Rewrites neighbouring segments of a run in place.
   func rewriting(
     _ segments: [SegmentMetadata], of run: RunState, _ purpose: CompactionPlan.Purpose
   ) -> CompactionPlan {
@@ -165,8 +166,8 @@ struct ShardLayout {
       keepsTombstones: hasOlderRows([part], below: run.level))
   }
 
-  /// Segments that `predicate` chooses, of those that have tombstones and lie lowest, are written
-  /// anew without them.
+  /// Rewrites, without their tombstones, those lowest segments with tombstones that `predicate`
+  /// selects.
   func removingTombstones(
     where predicate: (SegmentMetadata) -> Bool = { _ in true }
   ) -> CompactionPlan? {
@@ -183,9 +184,9 @@ struct ShardLayout {
     return segments.isEmpty ? nil : rewriting(Array(segments), of: run, .tombstones)
   }
 
-  // MARK: - What is right
+  // MARK: - Correctness
 
-  /// Whether rows older than those of `inputs` may lie in their span when they are in `level`.
+  /// Whether rows older than those of `inputs` may exist in their key span below `level`.
   private func hasOlderRows(_ inputs: [RunState], below level: Int) -> Bool {
     guard let span = KeySpan(inputs.flatMap(\.segments)) else { return false }
     let ids = Set(inputs.map(\.id))
@@ -195,8 +196,8 @@ struct ShardLayout {
     }
   }
 
-  /// Whether segments may change their level as they are: when they do not overlap, are not tiny,
-  /// and have no tombstones that could vanish.
+  /// Whether segments may change their level unchanged: they do not overlap, are not tiny, and have
+  /// no tombstones that could be removed.
   private func canMove(_ inputs: [RunState], keepsTombstones: Bool) -> Bool {
     let segments = inputs.flatMap(\.segments).sorted {
       $0.minKey.lexicographicallyPrecedes($1.minKey)
@@ -209,8 +210,8 @@ struct ShardLayout {
       }
   }
 
-  /// A result that goes further down later is cut so that each of its segments overlaps no more
-  /// than a piece of the lowest level, unless that would make tiny ones of them.
+  /// Cuts a result that will sink further so that each of its segments overlaps at most one piece
+  /// of the lowest level, unless the segments would become tiny.
   private func cuts(_ inputs: [RunState], into level: Int, isMajor: Bool) -> [[UInt8]] {
     guard let span = KeySpan(inputs.flatMap(\.segments)) else { return [] }
     var cuts = barriers.cuts(span, into: level, shard)
@@ -226,7 +227,7 @@ struct ShardLayout {
     return cuts.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
-  /// First keys of the pieces of a run, but for the first.
+  /// The first keys of the pieces of a run, without the first piece.
   private func pieces(of run: RunState, upTo size: UInt64) -> [[UInt8]] {
     var keys: [[UInt8]] = []
     var raw: UInt64 = 0

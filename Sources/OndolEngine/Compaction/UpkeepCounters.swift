@@ -1,4 +1,4 @@
-// Counts what upkeep and its pressure have done since the database was opened.
+// Counts upkeep work and write stalls since the database was opened.
 
 internal import Synchronization
 
@@ -11,14 +11,14 @@ package struct UpkeepTotals: Sendable, Equatable {
   package var movedSegments = 0
   package var compactionBytesRead: UInt64 = 0
   package var compactionBytesWritten: UInt64 = 0
-  /// Commits that waited because upkeep was behind, and microseconds that they were told to.
+  /// Commits that were delayed because upkeep fell behind, and the total delay in microseconds.
   package var delays = 0
   package var delayMicroseconds: Int64 = 0
   /// Commits that found every memtable full.
   package var stops = 0
 }
 
-/// The sums, shared.
+/// The totals, shared between threads.
 final class UpkeepCounters: Sendable {
   private let totals = Guarded(UpkeepTotals())
 

@@ -1,27 +1,27 @@
-// Slows writers down before they would have to stop. Memtables fill faster than they are flushed,
-// or flushed runs pile up faster than they are merged: then each commit waits in proportion to its
-// size, the longer the nearer the limit is. Somewhere before the limit writers are as slow as the
-// upkeep, so they feel a steady pace and no stop. The delay doubles in equal steps, so that one run
-// more or less changes the pace by the same part wherever the two meet.
+// Slows writers down before they would have to stop. When memtables fill faster than they are
+// flushed, or flushed runs accumulate faster than they are merged, each commit waits in proportion
+// to its size. The wait grows as the limit approaches. Somewhere before the limit, writers are as
+// slow as the upkeep, so they see a steady pace instead of a stall. The delay doubles in equal
+// steps, so that one run more or less changes the pace by the same ratio at any point.
 
 internal import Synchronization
 
-/// How far a shard's upkeep is behind.
+/// How far a shard's upkeep has fallen behind.
 struct UpkeepDebt: Sendable, Equatable {
   /// Full memtables that wait for their flush, and how full the active one is, from 0 to 1.
   var sealedMemtables = 0
   var activeFill = 0.0
   var flushedRuns = 0
-  /// Bytes above the lowest run beyond what that has itself.
+  /// Bytes above the lowest run in excess of the lowest run's own size.
   var excessBytes: UInt64 = 0
 }
 
-/// The pure part: from debt to delay.
+/// The pure part: converts debt to delay.
 struct WriteDelay: Sendable {
-  /// Times that the delay doubles on the way to the limit, from a nanosecond for each byte.
+  /// How often the delay doubles on the way to the limit. It starts at one nanosecond per byte.
   private static let doublings = 9.0
   private static let mostNanoseconds = 1_000.0
-  /// Beyond the limit the delay goes on growing for so far.
+  /// Beyond the limit, the delay continues to grow up to this fullness.
   private static let mostFullness = 1.25
 
   var sealedLimit: Int
@@ -34,11 +34,11 @@ struct WriteDelay: Sendable {
     baseSize = CompactionPolicy(options).baseSize
   }
 
-  /// How near the limit is: at 0 nobody waits, at 1 the debt is as large as it should ever be.
+  /// How near the limit is. At 0 no commit waits; at 1 the debt has its intended maximum.
   ///
-  /// Memtables count once half of those that a shard may have are full; flushed runs from twice to
-  /// four times the number at which they are merged; bytes that should have gone down from sixteen
-  /// to sixty-four times the size up to which they need not.
+  /// Memtables count once half of those that a shard may have are full. Flushed runs count from
+  /// twice to four times the number at which they are merged. Bytes that should have sunk count
+  /// from sixteen to sixty-four times the size up to which they need not sink.
   func fullness(_ debt: UpkeepDebt) -> Double {
     let filled = Double(debt.sealedMemtables) + debt.activeFill
     let memtables = 2 * filled / Double(sealedLimit + 1) - 1
@@ -48,33 +48,33 @@ struct WriteDelay: Sendable {
     return min(Self.mostFullness, max(0, memtables, runs, levels))
   }
 
-  /// Nanoseconds that each byte of a commit waits.
+  /// Nanoseconds of delay for each byte of a commit.
   func nanosecondsPerByte(_ fullness: Double) -> Double {
     guard fullness > 0 else { return 0 }
     let steps = fullness * Self.doublings
     let whole = steps.rounded(.down)
-    // Between two powers in a straight line.
+    // Interpolates linearly between two powers.
     let delay = Double(sign: .plus, exponent: Int(whole), significand: 1 + (steps - whole))
     return min(Self.mostNanoseconds, delay)
   }
 }
 
-/// The pressure as of now. A commit without any pays one load for it.
+/// The current pressure. Without pressure, a commit spends one atomic load on it.
 ///
-/// Commits share one bucket: each adds what its own bytes have to wait to what was added before,
-/// and waits until its part is over. So they pass at the pace of the upkeep, one after the other,
-/// each for itself and none for all.
+/// All commits share one leaky bucket. Each adds the delay for its own bytes to the delays added
+/// before, and waits until its part has passed. So commits proceed at the pace of the upkeep, one
+/// after the other, and each waits only for its own bytes.
 final class WritePressure: Sendable {
-  /// Shorter waits are left to those that come after: a timer is not that fine.
+  /// Shorter waits are left to later commits, because timers are not that precise.
   private static let leastSleep: Int64 = 1_000_000
-  /// However much is owed, nobody waits longer; what is left is forgiven.
+  /// The longest wait, regardless of the debt. The rest is forgiven.
   private static let longestSleep: Int64 = 200_000_000
 
   private let delay: WriteDelay
   private let felt = Atomic(false)
-  /// Each shard's debt but for its memtables.
+  /// Each shard's debt without its memtables.
   private let debts: Guarded<[UpkeepDebt]>
-  /// When the part of the last commit is over, in nanoseconds since 1970.
+  /// When the part of the last commit has passed, in nanoseconds since 1970.
   private let isOver = Atomic<Int64>(0)
 
   init(_ options: EngineOptions, shards: Int) {
@@ -85,7 +85,7 @@ final class WritePressure: Sendable {
   /// Whether commits may have to wait.
   var isFelt: Bool { felt.load(ordering: .relaxed) }
 
-  /// Takes note of a view that was swapped in; `changed` is the shard whose runs are others.
+  /// Records a newly installed view. `changed` is the shard whose runs have changed.
   func update(_ view: View, changed: Int? = nil) {
     let isFelt = debts.withLock { debts in
       if let changed {
@@ -95,7 +95,7 @@ final class WritePressure: Sendable {
       }
       return zip(view.shards, debts).contains { shard, debt in
         var debt = debt
-        // The active memtable fills without a view being swapped in.
+        // The active memtable fills without a change of the view.
         (debt.sealedMemtables, debt.activeFill) = (shard.sealed.count, 1)
         return delay.fullness(debt) > 0
       }
@@ -103,7 +103,7 @@ final class WritePressure: Sendable {
     felt.store(isFelt, ordering: .relaxed)
   }
 
-  /// Microseconds that a commit of so many bytes should wait now; 0 for most.
+  /// The microseconds that a commit of this size should wait now; usually 0.
   ///
   /// - Parameter now: microseconds since 1970.
   func wait(before bytes: Int, in view: View, at now: Int64) -> Int64 {
@@ -112,7 +112,7 @@ final class WritePressure: Sendable {
     let latest = now &+ Self.longestSleep
     var last = isOver.load(ordering: .relaxed)
     while true {
-      // A clock that was set back must not have anybody wait for it.
+      // A clock that was set back must not make commits wait for it.
       let start = min(max(last, now), latest)
       let end = min(start &+ Int64(min(share, Double(Self.longestSleep))), latest)
       let (isExchanged, current) = isOver.weakCompareExchange(
@@ -135,7 +135,7 @@ final class WritePressure: Sendable {
 }
 
 extension ShardState {
-  /// Bytes above the lowest run beyond what that has itself.
+  /// Bytes above the lowest run in excess of the lowest run's own size.
   fileprivate var excessBytes: UInt64 {
     guard let lowest = runs.last?.sizeBytes else { return 0 }
     let upper = sizeBytes - lowest
