@@ -1,32 +1,32 @@
-// Carries out a plan: splits its keys where a large merge can use two cores, merges in steps on the
-// merging threads, and makes the result count with one edit of the manifest. Order, for every
-// output: written, synced, directory synced, edit synced, view swapped, inputs unlinked. A crash
-// on the way leaves files that nobody names.
+// Carries out a plan: divides its keys if a large merge can use two cores, merges in steps on the
+// merging threads, and puts the result into effect with one manifest edit. The order for every
+// output is: write, sync, sync the directory, sync the edit, swap the view, unlink the inputs. A
+// crash in between leaves files that the manifest does not list.
 //
-// Merges yield: their threads have a low priority, and while commits come in, a merge rests after
-// each step as long as the step took, unless writers wait for it already.
+// Merges yield to other work. Their threads have a low priority, and while commits arrive, a merge
+// pauses after each step for as long as the step took, unless writers are waiting for it.
 
-/// One compaction of one shard; whoever runs it has the shard's turn.
+/// One compaction of one shard. Its caller holds the shard's turn.
 struct CompactionJob: Sendable {
   private static let stepBytes: UInt64 = 1 << 20
 
   let storage: Storage
   let shard: Int
   let plan: CompactionPlan
-  /// Whether somebody waits for it, who shall be told what goes wrong.
+  /// Whether a caller waits for it and must receive its errors.
   let isAskedFor: Bool
   private let start: MergeControl.Start
 
-  /// What a run came to.
+  /// The result of a run.
   enum Outcome: Sendable {
     case installed
-    /// Stopped, or overtaken by a drop of keyspaces; nothing has changed.
+    /// Stopped, or invalidated by a drop of keyspaces. Nothing has changed.
     case abandoned
-    /// A file of the inputs cannot be read and is left alone from now on; the next plan is another.
+    /// An input file cannot be read. Merges avoid it from now on, so the next plan differs.
     case obstructed
   }
 
-  /// - Parameter start: taken before the view that `plan` was made from.
+  /// - Parameter start: taken before the view that `plan` is based on.
   init(
     _ plan: CompactionPlan, shard: Int, _ start: MergeControl.Start, _ storage: Storage,
     isAskedFor: Bool
@@ -38,7 +38,7 @@ struct CompactionJob: Sendable {
     self.isAskedFor = isAskedFor
   }
 
-  /// Does it, and tells `progress` how many raw bytes each step has merged.
+  /// Runs the compaction, and reports to `progress` how many raw bytes each step has merged.
   func run(
     _ progress: (UInt64) async -> Void = { _ in }
   ) async throws(EngineError) -> Outcome {
@@ -59,9 +59,8 @@ struct CompactionJob: Sendable {
     }
   }
 
-  /// A merge that nobody asked for, and that frees nothing much, does not begin where it would fill
-  /// the disk, and takes nothing from the reserve; a major one leaves commits room for two logs,
-  /// too.
+  /// Throws if an unrequested merge that frees little space would fill the disk. Such a merge never
+  /// uses the reserve. A major one also leaves commits room for two logs.
   private func refuseWithoutRoom() throws(EngineError) {
     guard let free = storage.directory.freeBytes() else { return }
     let forCommits = plan.purpose == .major ? 2 * UInt64(storage.options.logSize) : 0
@@ -70,8 +69,8 @@ struct CompactionJob: Sendable {
     }
   }
 
-  /// Merges from the beginning. A failure that may pass leaves nothing, and neither does a file
-  /// that cannot be read; any other stops all writing.
+  /// Merges from the beginning. A temporary failure leaves nothing behind, and neither does an
+  /// unreadable file. Any other failure stops all writing.
   private func mergeAll(_ progress: (UInt64) async -> Void) async throws(EngineError) -> Outcome {
     var parts: [MergePart] = []
     do throws(EngineError) {
@@ -86,7 +85,7 @@ struct CompactionJob: Sendable {
     do throws(EngineError) {
       if !mustStop, try await finish(parts) == .installed { return .installed }
     } catch {
-      // After any other failure nobody knows whether the manifest names the files.
+      // After any other failure it is unknown whether the manifest lists the files.
       guard error.isPassing else { throw storage.sequencer.fail(error) }
       storage.discard(parts.flatMap(\.made))
       throw error
@@ -95,8 +94,8 @@ struct CompactionJob: Sendable {
     return .abandoned
   }
 
-  /// Whether `error` says that an input cannot be read. Who waits for the merge is told what the
-  /// device refuses for the moment, and may ask again.
+  /// Whether `error` reports an unreadable input. If a caller waits for the merge, temporary device
+  /// errors are reported to it instead, and it may try again.
   private func isObstruction(_ error: EngineError) -> Bool {
     if isAskedFor, error.isPassing { return false }
     let files = storage.views.current.shards[shard].state.valueFiles.keys
@@ -110,7 +109,7 @@ struct CompactionJob: Sendable {
 
   // MARK: - Parts
 
-  /// The inputs as runs of their own, which share their segments with the view.
+  /// The inputs as separate runs, which share their segments with the view.
   private func inputRuns() -> [Run] {
     let open = Dictionary(
       storage.views.current.shards[shard].runs.flatMap(\.segments).map { ($0.metadata.number, $0) },
@@ -155,7 +154,8 @@ struct CompactionJob: Sendable {
     case failed(EngineError)
   }
 
-  /// Does steps of all parts side by side until all are done, one fails, or it must stop.
+  /// Runs the steps of all parts in parallel until all are complete, one fails, or the merge must
+  /// stop.
   private func merge(
     _ parts: [MergePart], _ progress: (UInt64) async -> Void
   ) async -> EngineError? {

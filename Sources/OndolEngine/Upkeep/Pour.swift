@@ -1,16 +1,16 @@
-// Rows that are poured: written into segments at once, past the log and the memtables, because they
-// can be derived again. They are of one keyspace, without values, and derived from a snapshot, so
-// they are as old as it is: what commits have changed since lies above them, as a put or as a
-// tombstone, and what lies below is older.
+// A bulk load writes rows directly into segments, without the log and the memtables, because the
+// rows can be derived again. The rows belong to one keyspace, have no values, and are derived from
+// a snapshot. So they are as old as the snapshot: later changes by commits lie above them, as a put
+// or as a tombstone, and everything below them is older.
 //
-// That holds as long as no merge takes newer rows below the place of the poured ones, or leaves out
-// a tombstone that hides one of them. So merges of the shard do not begin while rows are poured,
-// and flushes keep every tombstone. Nothing waits for that: where a merge is under way, rows are
-// not poured.
+// This holds as long as no merge moves newer rows below the place of the loaded ones, or removes a
+// tombstone that hides one of them. So no merge of the shard begins during a bulk load, and flushes
+// keep every tombstone. No work waits for a running merge: the bulk load simply does not take
+// place.
 
-/// A pour into one keyspace. To be ended.
+/// A bulk load into one keyspace. The caller must end it.
 package struct Pour: Sendable {
-  /// What the rows are derived from.
+  /// The snapshot that the rows are derived from.
   package let snapshot: Snapshot
   private let storage: Storage
   private let shard: Shard
@@ -26,18 +26,18 @@ package struct Pour: Sendable {
     snapshot = Snapshot(view, sequence)
   }
 
-  /// Lets merges begin again.
+  /// Allows merges to begin again.
   package func end() async {
     await shard.endPour()
   }
 
-  /// Writes rows with these keys, sorted in each batch, and has everybody see them: all or none.
-  /// False, and nothing has happened, when keyspaces were dropped meanwhile.
+  /// Writes rows with these keys, which are sorted in each batch, and makes either all of them
+  /// visible or none. Returns false without any change if keyspaces were dropped meanwhile.
   package func write(_ batches: [KeyBatch]) async throws(EngineError) -> Bool {
     guard let largest = batches.max(by: { $0.count < $1.count }), !largest.isEmpty else {
       return true
     }
-    // What they are derived from must survive whatever they survive.
+    // The commits that the rows derive from must be at least as durable as the rows.
     try await storage.sequencer.synchronize()
     let middle = largest.withKey(at: largest.count / 2) { $0.array }
     let places = batches.map { $0.place(of: middle.bytes) }
@@ -58,7 +58,7 @@ package struct Pour: Sendable {
     do throws(EngineError) {
       isInstalled = try await install(outputs.flatMap(\.segments))
     } catch {
-      // After any other failure nobody knows whether the manifest names the files.
+      // After any other failure it is unknown whether the manifest lists the files.
       guard error.isPassing else { throw storage.sequencer.fail(error) }
       storage.discard(made)
       throw error
@@ -68,7 +68,7 @@ package struct Pour: Sendable {
     return isInstalled
   }
 
-  /// What one half came to.
+  /// The result of one half.
   private struct Half: Sendable {
     var segments: [SegmentMetadata] = []
     var made: [String] = []
@@ -99,7 +99,7 @@ package struct Pour: Sendable {
     }
   }
 
-  /// Hands the keys at the places of each batch over in their order, each once.
+  /// Passes on the keys at the positions of each batch, in order and without duplicates.
   private static func merge(
     _ batches: [KeyBatch], _ ranges: [Range<Int>], into writer: RunWriter
   ) throws(EngineError) {
@@ -131,7 +131,7 @@ package struct Pour: Sendable {
     try writer.finish()
   }
 
-  /// Nil when the database is being closed; then nothing has changed.
+  /// Nil if the database is being closed. Then nothing has changed.
   private func install(_ segments: [SegmentMetadata]) async throws(EngineError) -> Bool? {
     let run = segments.first?.number.rawValue ?? 0
     let changes = RunOutput(segments: segments).changes(shard: index, level: 0, run: run)

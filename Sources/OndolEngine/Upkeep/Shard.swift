@@ -1,9 +1,9 @@
-// A shard's upkeep. The actor decides what is to be done next to its memtables and runs, and makes
-// sure that one flush, one merge of any size and one of the newest flushed runs are done at a time:
-// flushes on the maintenance thread, merges on threads of their own, so that no flush waits behind
-// a merge, and the flushed runs do not pile up behind a long one. Each of the two merges is a
-// barrier to the other. Reads never come here: they have the view. Commits neither, except to wait
-// when the shard's memtables are all full.
+// A shard's upkeep. The actor decides what to do next with its memtables and runs. It ensures that
+// only one flush, one merge of any size and one merge of the newest flushed runs are active at a
+// time. Flushes run on the maintenance thread and merges on their own threads. So no flush waits
+// for a merge, and the flushed runs do not accumulate during a long one. Each of the two merges is
+// a barrier to the other. Reads never call this actor, because they have the view. Commits call it
+// only to wait when all of the shard's memtables are full.
 
 /// One shard's flushes and merges.
 actor Shard {
@@ -11,11 +11,11 @@ actor Shard {
     case flushing
     /// Any merge.
     case merging
-    /// A merge of flushed runs among themselves, newer than those that the other merge takes.
+    /// A merge of flushed runs with each other. They are newer than the inputs of the other merge.
     case mergingFlushed
   }
 
-  /// Lets one in after the other.
+  /// Admits callers one after the other.
   private struct Turn {
     var isTaken = false
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -24,7 +24,7 @@ actor Shard {
   private let index: Int
   private let storage: Storage
   private var turns: [Work: Turn] = [.flushing: Turn(), .merging: Turn(), .mergingFlushed: Turn()]
-  /// The segments that merges under way take.
+  /// The segments that running merges take.
   private var taken: [Work: Set<FileNumber>] = [:]
 
   init(index: Int, storage: Storage) {
@@ -36,15 +36,15 @@ actor Shard {
 
   // MARK: - Flushing
 
-  /// Flushes every sealed memtable, oldest first. A failure stops the database's writing.
+  /// Flushes every sealed memtable, oldest first. A failure stops all writing to the database.
   func flush() async throws(EngineError) {
     await take(.flushing)
     defer { end(.flushing) }
     while let memtable = view.sealed.last, let through = memtable.sequences?.upperBound {
       if let failure = await storage.sequencer.waitUntilPublished(through) { throw failure }
-      // A flushed commit survives a power cut, so every commit before it must.
+      // A flushed commit survives a power failure, so every commit before it must.
       try await storage.sequencer.synchronize()
-      // While no merge is under way, none begins: a small shard's flush replaces its runs.
+      // No merge is running and none begins, because the flush of a small shard replaces its runs.
       let mayMerge = takeForFlush()
       defer { if mayMerge { endForFlush() } }
       try await storage.perform { [index] (storage) throws(EngineError) in
@@ -55,8 +55,9 @@ actor Shard {
 
   // MARK: - Pouring
 
-  /// Keeps merges from beginning, and flushes from leaving tombstones out, for a pour; to be
-  /// followed by `endPour()`. False when a merge is under way, which may take long.
+  /// Prevents merges from beginning, and flushes from omitting tombstones, for a bulk load. The
+  /// caller must call `endPour()` afterwards. Returns false if a merge is running, because it may
+  /// take long.
   func beginPour() async -> Bool {
     await take(.flushing)
     defer { end(.flushing) }
@@ -86,8 +87,8 @@ actor Shard {
 
   // MARK: - Merging
 
-  /// Compacts until the picker finds nothing to do. When somebody does so already, sees to the
-  /// newest flushed runs beside; returns at once when that is being done, too.
+  /// Compacts until the picker finds nothing to do. If a compaction is already running, it compacts
+  /// the newest flushed runs concurrently. It returns at once if that is also in progress.
   func compact() async throws(EngineError) {
     let work = takeIfFree(.merging) ? Work.merging : .mergingFlushed
     guard work == .merging || takeIfFree(work) else { return }
@@ -97,7 +98,7 @@ actor Shard {
     }
   }
 
-  /// Merges the shard into one run, one piece after the other, for as long as `goesOn` says so.
+  /// Merges the shard into one run piece by piece, for as long as `goesOn` returns true.
   func compactFully(while goesOn: @Sendable () -> Bool) async throws(EngineError) {
     await take(.merging)
     defer { end(.merging) }
@@ -106,7 +107,7 @@ actor Shard {
     }
   }
 
-  /// Puts flushed runs together that are of about one size.
+  /// Merges flushed runs of similar size.
   func tidy() async throws(EngineError) {
     guard takeIfFree(.merging) else { return }
     defer { end(.merging) }
@@ -117,11 +118,11 @@ actor Shard {
     _ = try await run(job, as: .merging)
   }
 
-  /// Keeps merges out for whoever merges all of the shard by itself, with jobs from
-  /// `takeMajorJob()`; to be followed by `endMajorCompaction()`.
+  /// Keeps other merges out while the caller merges the whole shard with jobs from
+  /// `takeMajorJob()`. The caller must call `endMajorCompaction()` afterwards.
   func beginMajorCompaction() async { await take(.merging) }
 
-  /// The next step towards one run, which somebody waits for; nil when there is no more.
+  /// The next step towards one run, on behalf of a waiting caller; nil if no step is left.
   func takeMajorJob() async -> CompactionJob? {
     taken[.merging] = nil
     while true {
@@ -129,15 +130,15 @@ actor Shard {
         taken[.merging] = Set(job.plan.segments.map(\.number))
         return job
       }
-      // What the other merge takes is not yet where it belongs.
+      // The inputs of the other merge are not yet in their place.
       guard taken[.mergingFlushed] != nil else { return nil }
       await take(.mergingFlushed)
       end(.mergingFlushed)
     }
   }
 
-  /// The next segment to be written anew because of its number, in the place of a major job; nil
-  /// when there is none that can be.
+  /// The next segment that must be rewritten because of its number, used instead of a major job. It
+  /// is nil if no segment can be rewritten.
   func takeRewriting(before border: FileNumber) async -> CompactionJob? {
     taken[.merging] = nil
     while true {
@@ -148,7 +149,7 @@ actor Shard {
         taken[.merging] = Set(plan.segments.map(\.number))
         return CompactionJob(plan, shard: index, start, storage, isAskedFor: true)
       }
-      // What the other merge takes is rewritten by it, or left for the next look.
+      // The inputs of the other merge are rewritten by it, or left for the next check.
       guard taken[.mergingFlushed] != nil else { return nil }
       await take(.mergingFlushed)
       end(.mergingFlushed)
@@ -160,7 +161,7 @@ actor Shard {
     end(.merging)
   }
 
-  /// What a major compaction would take; nil when there is nothing to do.
+  /// The estimated cost of a major compaction; nil if there is nothing to do.
   func majorCompactionEstimate() -> MajorCompactionEstimate? {
     let dropped = storage.merging.start.dropped
     let state = view.state
@@ -179,7 +180,7 @@ actor Shard {
     return try await job.run()
   }
 
-  /// What is damaged, and what the merge beside `work` takes.
+  /// The damaged segments, and the inputs of the merge that runs alongside `work`.
   private func barriers(beside work: Work) -> Barriers {
     let other = taken[work == .merging ? .mergingFlushed : .merging] ?? []
     return Barriers(storage.damaged.barriers.numbers.union(other))

@@ -1,13 +1,13 @@
-// Keyed groups as the maintenance thread sees them. A group's key is on the device before the
-// manifest names the group, and is erased after the manifest has let go of it: so what a crash
-// leaves is a key of a group that is not there, which the next opening erases. The manifest names
-// the generation of `KEYS` from which on it has all keys that are needed.
+// Keyed groups from the maintenance thread's view. A group's key is on the device before the
+// manifest lists the group. It is erased after the manifest has removed the group. So a crash can
+// leave only the key of a group that does not exist, which the next open erases. The manifest
+// records the generation of `KEYS` from which on the file contains all required keys.
 
 extension Storage {
-  /// The keys of groups; nil where the database is in the clear.
+  /// The keys of groups; nil in a database without encryption.
   var groupKeys: GroupKeys? { keyring?.groups }
 
-  /// Why there can be no other group; nil where there can. Nothing has happened then.
+  /// Why no further group is possible; nil if one is. Nothing has changed in that case.
   var refusalOfGroup: EngineError? {
     guard let keyring, keyring.kept != nil else {
       return .invalid(reason: "the database is not encrypted, and so no group can have a key")
@@ -26,7 +26,7 @@ extension Storage {
     return nil
   }
 
-  /// Makes a group with a key of its own, where nothing stands against it.
+  /// Creates a group with its own key, unless something prevents it.
   func makeGroup() throws(EngineError) -> UInt32 {
     var groups = manifest.state.groups
     let group = groups.next
@@ -41,10 +41,10 @@ extension Storage {
     return group
   }
 
-  /// Lets go of a group, all of whose keyspaces are dropped, and erases its key: once this returns,
-  /// both copies of `KEYS` were read back without it.
+  /// Removes a group whose keyspaces are all dropped, and erases its key. Once this returns, both
+  /// copies of `KEYS` were read back without the key.
   ///
-  /// - Returns: why the key cannot be erased, where that is because of other keys in the file.
+  /// - Returns: why the key cannot be erased, if the reason is another key in the file.
   func dropGroup(_ group: UInt32) throws(EngineError) -> EngineError? {
     try letGo(of: group)
     try eraseOtherKeys()
@@ -68,35 +68,35 @@ extension Storage {
     for index in manifest.state.shards.indices { adopt(shard: index) }
   }
 
-  /// Has `KEYS` have the keys of the groups that there are, and no others, in two good copies. What
-  /// says which there are must be on the device.
+  /// Makes both copies of `KEYS` valid, with the keys of all existing groups and no others. The
+  /// data that says which groups exist must already be on the device.
   func eraseOtherKeys() throws(EngineError) {
     guard let groupKeys, let keys = try groupKeys.correction(for: manifest.state.groups.live)
     else { return }
     try groupKeys.write(keys, in: directory)
   }
 
-  /// The same in passing, before other work, which does not wait for a file that cannot be written
-  /// for the moment. The call that drops a group throws, and so does the next one.
+  /// The same as preparation for other work, which does not wait if the file temporarily cannot be
+  /// written. The call that drops a group throws, and so does the next one.
   func eraseOtherKeysWherePossible() throws(EngineError) {
     if groupKeys?.isPastMending == true { return }
     do throws(EngineError) {
       try eraseOtherKeys()
     } catch {
-      // Nothing was written then.
+      // Nothing was written in this case.
       if case .invalid = error { return }
       guard error.isPassing else { throw error }
     }
   }
 
-  /// Which key of a group is not here, and why; nil where all are.
+  /// Which group key is missing, and why; nil if all are available.
   var missingKey: String? {
     guard let groupKeys else { return nil }
     let absence = manifest.state.groups.live.lazy.compactMap { groupKeys.absence(of: $0) }.first
     return absence.map { "keys of collections are not here: \($0)" }
   }
 
-  /// Why the database's key cannot become another one, or none; nil where it can.
+  /// Why the database's key cannot be changed or removed; nil if it can.
   func refusalOfKeyChange(toClear: Bool) -> EngineError? {
     if keyring?.change != nil { return .invalid(reason: "another change of keys is under way") }
     let live = manifest.state.groups.live
@@ -112,9 +112,9 @@ extension Storage {
     return nil
   }
 
-  /// Has groups forget the keys of files from before the border, and all keys that are kept be
-  /// sealed with the newest. The manifest begins anew first: edits of before may name segments that
-  /// are gone and were sealed with what is forgotten.
+  /// Makes groups forget the keys of files from before the border, and encrypts all remaining keys
+  /// with the newest key. First it rewrites the manifest, because earlier edits may list removed
+  /// segments that were encrypted with the forgotten keys.
   func finishEras(before border: FileNumber) throws(EngineError) {
     let live = manifest.state.groups.live
     guard let groupKeys, !live.isEmpty else { return }

@@ -1,16 +1,16 @@
-// A change of keys as the maintenance thread carries it out: the superblock says that it began,
-// commits go on in another log, the logs of history are written anew, and once nothing is left of
-// what was before, the superblock forgets the older key. Each step leaves a database that opens.
+// A key change as the maintenance thread performs it: the superblock records that it began, commits
+// continue in another log, and the logs of history are rewritten. Once no old file is left, the
+// superblock forgets the older key. Each step leaves a database that opens.
 //
-// Logs are in the order of their numbers, and recovery reads all from the floor on. So a spare log
-// from before is removed before commits go into one behind it, and the logs of history, which stand
-// in front of the floor, take the numbers that the change has set aside for them.
+// Logs are ordered by their numbers, and recovery reads all logs from the floor on. So a spare log
+// from before the border is removed before commits go into a later one. The logs of history lie
+// before the floor; they take the numbers that the change has reserved for them.
 
 extension Storage {
-  /// What the superblock says of the database's keys.
+  /// What the superblock records about the database's keys.
   var keyring: Keyring? { keyed.keyring }
 
-  /// Has the superblock keep the database's key so, and no more as before.
+  /// Records the database's key in the superblock in this form, and removes the earlier form.
   func keep(_ kept: [UInt8]) throws(EngineError) {
     guard let keyring, keyring.kept != nil else {
       throw .invalid(reason: "the database is not encrypted")
@@ -18,9 +18,9 @@ extension Storage {
     try manifest.write(keyring.keeping(kept)) { keyed.use($0) }
   }
 
-  /// Has all files that are made from now on be sealed with a key, or be in the clear.
+  /// Encrypts all files made from now on with a key, or stops encrypting them.
   ///
-  /// - Parameter new: the key, and what the superblock is to keep of it.
+  /// - Parameter new: the key, and what the superblock stores about it.
   func beginKeyChange(to new: (key: any MasterKey, kept: [UInt8])?) throws(EngineError) {
     let live = manifest.state.groups.live
     let next = manifest.numbers.next
@@ -28,17 +28,18 @@ extension Storage {
     if !live.isEmpty { try beginEra(at: border, behind: next) }
     let ring = Keyring.changing(
       keyring, to: new, from: border, identity: identity.bytes, random: environment.random)
-    // No file has a number behind the border before that is on the device.
+    // No file gets a number after the border before that is on the device.
     try manifest.write(ring) { keyed.use($0) }
     guard let change = ring.change else { return }
     manifest.numbers.stepTo(change.firstOfOthers)
     ring.groups.use(ring.masters)
-    // The change has begun, whatever becomes of this: it has to be done before the end only.
+    // The change has begun, whatever the result of this step, which only must succeed before the
+    // end.
     try eraseOtherKeysWherePossible()
   }
 
-  /// Has groups have other keys for files from `border` on: on the device, and known to the
-  /// manifest to be needed, before any file has such a number.
+  /// Gives groups new keys for files from `border` on. The keys are on the device and recorded as
+  /// required in the manifest before any file has such a number.
   private func beginEra(
     at border: FileNumber, behind next: FileNumber
   ) throws(EngineError) {
@@ -53,8 +54,8 @@ extension Storage {
     groupKeys.note(groups)
   }
 
-  /// Why the change cannot go on; nil where it can. Without the keys of groups it would lose what
-  /// is theirs.
+  /// Why the change cannot continue; nil if it can. Without the keys of groups it would lose their
+  /// data.
   var refusalOfGoingOn: EngineError? {
     missingKey.map { missing in
       .locked(
@@ -64,11 +65,11 @@ extension Storage {
 
   // MARK: - Logs
 
-  /// Has commits go into a log behind the border. False where that cannot be, because the log in
-  /// use has none yet: it would be a gap in the line.
+  /// Makes commits go into a log after the border. Returns false if that is not possible because
+  /// the log in use has no commit yet: it would be a gap in the sequence.
   func leaveLog(_ change: KeyChange) throws(EngineError) -> Bool {
     guard sequencer.lastLog < change.border else { return true }
-    // Before a log is handed out, as for the first.
+    // As for the first log, before a log is handed out.
     if mustChangeHistory { try changeHistory() }
     if let spare = sequencer.withdrawSpare(before: change.border) { try remove(spare) }
     if !sequencer.hasSpareLog {
@@ -85,8 +86,8 @@ extension Storage {
     return try sequencer.leaveLog()
   }
 
-  /// Removes a log that commits will never go into. A log that the manifest calls the newest must
-  /// be there, so first it calls another so.
+  /// Removes a log that will never receive commits. A log that the manifest lists as the newest
+  /// must exist, so the manifest first lists another one as the newest.
   private func remove(_ spare: SpareLog) throws(EngineError) {
     do throws(EngineError) {
       if manifest.state.newestLog == spare.number {
@@ -108,15 +109,15 @@ extension Storage {
     }
   }
 
-  /// Moves the floor to the oldest log that has rows which are in memory.
+  /// Moves the floor to the oldest log whose rows are still in memory.
   func moveFloor() throws(EngineError) {
     let floor = sequencer.floor()
     guard floor.number > manifest.state.floor.number else { return }
     try moveFloor(to: floor, newest: max(manifest.state.newestLog, floor.number))
   }
 
-  /// Writes the youngest log of history anew that has a number before the border; false when there
-  /// is none. Where it cannot be read, history begins behind it.
+  /// Rewrites the youngest log of history that has a number before the border; returns false if
+  /// there is none. If the log cannot be read, history begins after it.
   func rewriteLogOfHistory(_ change: KeyChange) throws(EngineError) -> Bool {
     let state = manifest.state
     guard state.floor.number >= change.firstOfOthers, var history = state.history,
@@ -147,7 +148,7 @@ extension Storage {
     return true
   }
 
-  /// Writes all commits of a log of history, the last of which is `last`, into another.
+  /// Writes all commits of a log of history into another log. The last commit is `last`.
   private func rewrite(
     _ log: KeptLog, upTo last: SequenceNumber, as number: FileNumber
   ) throws(EngineError) -> KeptLog {
@@ -165,7 +166,7 @@ extension Storage {
       bytes, salt: header.salt, from: LogHeader.length, seal: directory.keyring?.seal(header))
     header.number = number
     header.salt = environment.random()
-    // One that is there is of an attempt before.
+    // An existing file is left from an earlier attempt.
     if try directory.list().contains(number.logName) { try directory.remove(number.logName) }
     var writer = LogRewriter(
       file: try directory.create(number.logName), salt: header.salt,
@@ -195,15 +196,15 @@ extension Storage {
 
   // MARK: - The end
 
-  /// Has the superblock forget the older key, when no file is left before the border. Answers with
-  /// those that are.
+  /// Makes the superblock forget the older key if no file before the border is left. Returns the
+  /// remaining files.
   func finishKeyChange() throws(EngineError) -> [String] {
     guard let keyring, let change = keyring.change else { return [] }
     try manifest.leave(before: change.border)
     try? removeLogs()
     let left = try directory.list().filter { name in
       guard let number = Self.numberOfAny(name), number < change.border else { return false }
-      // Only these are nobody's: readers may have others open.
+      // Only these files have no owner. Readers may have others open.
       let isNobodys =
         name.hasSuffix(Self.unread)
         || FileNumber.parse(name, prefix: "MANIFEST-").map { $0 != manifest.superblock.manifest }
@@ -211,7 +212,7 @@ extension Storage {
       return !isNobodys || (try? directory.remove(name)) == nil
     }
     guard left.isEmpty else { return left }
-    // A power cut must not bring a name back for which there is no key.
+    // A power failure must not restore a name whose key no longer exists.
     try directory.sync()
     try finishEras(before: change.border)
     try manifest.write(keyring.finishingChange()) { keyed.use($0) }
@@ -220,7 +221,7 @@ extension Storage {
 
   private static let unread = ".unread"
 
-  /// The number of a file of the database, or of one that recovery has set aside.
+  /// The number of a file of the database, or of a file that recovery has set aside.
   private static func numberOfAny(_ name: String) -> FileNumber? {
     FileNumber.ofFile(name.hasSuffix(unread) ? String(name.dropLast(unread.count)) : name)
   }
@@ -230,7 +231,7 @@ extension Storage {
     var bytes: UInt64 = 0
     for name in try directory.list() {
       guard let number = FileNumber.ofFile(name), number < border else { continue }
-      // It may have gone meanwhile.
+      // The file may have been removed meanwhile.
       bytes += (try? directory.open(name, access: .readOnly).size()) ?? 0
     }
     return bytes

@@ -1,36 +1,36 @@
-// Log files as the maintenance thread sees them: made ahead of their use, put into the manifest,
-// sealed when the database is closed, removed once everything in them is flushed.
+// Log files from the maintenance thread's view. They are created before they are needed, listed in
+// the manifest, sealed when the database is closed, and removed once everything in them is flushed.
 
 internal import Synchronization
 
-/// What recovery has read and not yet moved, and the files that were there.
+/// What recovery has read and not yet moved, and the files that existed then.
 typealias UnfinishedRecovery = (replacement: LogReplacement, names: [String])
 
 extension Storage {
-  /// Moves what recovery has read to a log and a manifest that are on the device, and removes what
-  /// is dead among the files that were there: merges may be making others. The maintenance thread's
-  /// first job after an unclean end. Where the disk has no space for it, the old files stay as they
-  /// are, and whatever would write comes here first; when it fails in another way nothing is
-  /// written any more, and the old files are there for the next opening.
+  /// Moves what recovery has read to a log and a manifest that are on the device. Then it removes
+  /// the dead files among those that existed at that time, because merges may be creating others.
+  /// It is the maintenance thread's first job after an unclean shutdown. If the disk has too little
+  /// space, the old files stay unchanged, and every later write runs this first. After any other
+  /// failure all writing stops, and the old files remain for the next open.
   func finishRecovery() throws(EngineError) {
     guard let (replacement, names) = unfinished.withLock({ $0 }) else { return }
     let log = try replacement.write(to: directory, manifest, environment)
     sequencer.goOn(after: log, replacement.memtables)
     unfinished.withLock { $0 = nil }
     isRecovering.store(false, ordering: .releasing)
-    // What cannot be removed now is by the next opening.
+    // The next open removes what cannot be removed now.
     guard let present = try? Set(directory.list()) else { return }
     try? manifest.removeUnnamed(names.filter(present.contains))
   }
 
-  /// Waits for that, where it is not done yet.
+  /// Waits for that if it is not complete yet.
   func waitForRecovery() async throws(EngineError) {
     guard isRecovering.load(ordering: .acquiring) else { return }
     try await perform { _ in }
   }
 
-  /// Makes the next log, unless one waits already. A disk that is full is no harm yet: commits go
-  /// on in the log in use, and what was begun is removed.
+  /// Creates the next log, unless a spare one exists. A full disk does no harm yet: commits
+  /// continue in the log in use, and the unfinished file is removed.
   func makeSpareLog(_ request: SpareRequest) async throws(EngineError) {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
@@ -47,11 +47,11 @@ extension Storage {
     }
   }
 
-  /// Makes a log for commits that wait for one, and hands it out at once: what survives a power cut
-  /// waits for `secureFirstLog()`, what survives a kill need not. Not so in a database just made,
-  /// whose superblock an opening must find before it finds a log with commits.
+  /// Creates a log for waiting commits and hands it out at once. What must survive a power failure
+  /// waits for `secureFirstLog()`; what must survive a process kill need not. A newly created
+  /// database is an exception: an open must find its superblock before it finds a log with commits.
   ///
-  /// Nothing has been placed yet, so where it fails, the commit can be tried again.
+  /// Nothing has been placed yet, so after a failure the commit can be tried again.
   func makeLog() async throws(EngineError) {
     try await maintenance.perform { [self] () throws(EngineError) in
       try sequencer.refuseAfterFailure()
@@ -60,8 +60,8 @@ extension Storage {
         try attempt { (storage) throws(EngineError) in try storage.changeHistory() }
       }
       let spare = try withReserve { () throws(EngineError) in
-        // What names the log is written once it has commits: by then neither room nor descriptors
-        // may be lacking.
+        // The files that list the log are written once it has commits. By then neither space nor
+        // file descriptors may be lacking.
         try manifest.openFoundation()
         try manifest.makeRoom()
         return try createLog(prewritten: 0)
@@ -70,10 +70,10 @@ extension Storage {
     }
   }
 
-  /// Makes sure that the log handed out by `makeLog()` is found after a power cut. Done on the
-  /// maintenance thread, without a task: commits that try again and again may keep the pool busy
-  /// until this is done. `tryAgain` is asked where it fails for the moment; true when it is to
-  /// come.
+  /// Ensures that the log handed out by `makeLog()` is found after a power failure. It runs on the
+  /// maintenance thread without a task, because commits that retry repeatedly may occupy the pool
+  /// until this is complete. After a temporary failure it asks `tryAgain`, which returns true if
+  /// another attempt will follow.
   func secureFirstLog(tryAgain: @escaping @Sendable () -> Bool) {
     maintenance.enqueue { [self] in
       guard let newest = sequencer.newestLog, newest.number > manifest.state.newestLog
@@ -84,7 +84,7 @@ extension Storage {
         }
         try? makeReserve()
       } catch {
-        // Commits wait for this log's syncs: where there will be none they are told.
+        // Commits wait for this log's syncs. If none will happen, they receive the error.
         if error.isPassing, tryAgain() { return }
         _ = sequencer.fail(error)
       }
@@ -112,7 +112,7 @@ extension Storage {
     }
   }
 
-  /// In pieces, so that a commit's sync does not wait long behind them.
+  /// Works in pieces, so that the sync of a commit does not wait long for them.
   private func writeZeros(_ count: UInt64, into file: any File) throws(EngineError) {
     let piece = [UInt8](repeating: 0, count: Int(min(count, 256 << 10)))
     var offset: UInt64 = 0
@@ -124,9 +124,9 @@ extension Storage {
     }
   }
 
-  /// Makes a log's name durable and puts it in the manifest, which comes before the first sync of
-  /// its commits: so a log that is missing later is known to be, and one that has lost its header
-  /// can be read.
+  /// Makes a log's name durable and lists the log in the manifest, before the first sync of its
+  /// commits. So a log that is missing later is recognised as missing, and a log that has lost its
+  /// header can be read.
   func secure(_ log: NamedLog, mayUseHeadroom: Bool = false) throws(EngineError) {
     try directory.sync()
     try manifest.commit(
@@ -135,13 +135,13 @@ extension Storage {
     sequencer.noteSecured(log.number)
   }
 
-  /// Whether an opening would find commits in its logs.
+  /// Whether an open would find commits in the logs.
   var hasCommitsInLogs: Bool {
     let end = sequencer.end
     return end.starts.first?.sequence != end.sequence
   }
 
-  /// Removes logs that recovery needs no more and nobody keeps.
+  /// Removes logs that recovery no longer needs and that nothing keeps.
   func removeLogs() throws(EngineError) {
     for name in try directory.list() {
       guard let number = FileNumber.parse(name, prefix: "LOG-"),
@@ -151,7 +151,7 @@ extension Storage {
     }
   }
 
-  /// Ends the line of commits with a sealed, empty log, so that the next opening has nothing to
+  /// Ends the sequence of commits with a sealed, empty log, so that the next open has nothing to
   /// replay. Everything must be flushed.
   func sealLog() throws(EngineError) {
     let end = sequencer.end
@@ -170,8 +170,8 @@ extension Storage {
     }
   }
 
-  /// Makes `floor` the first log that recovery needs, and lets go of those before it that are not
-  /// kept. `changes` are what made them dispensable.
+  /// Makes `floor` the first log that recovery needs, and releases the logs before it that are not
+  /// kept. `changes` are the edits that made those logs unnecessary.
   func moveFloor(
     to floor: LogStart, newest: FileNumber, _ changes: [ManifestChange] = []
   ) throws(EngineError) {
@@ -179,26 +179,26 @@ extension Storage {
     let history = sequencer.history(before: floor, now: environment.now())
     let kept = History.changes(from: old, to: history)
     for case .keepLog(let log) in kept {
-      // Nobody writes it again; what a flush did not need may not be on the device yet.
+      // No thread writes it again. Data that a flush did not need may not be on the device yet.
       let file = try directory.open(log.number.logName, access: .readWrite)
       file.giveBack(behind: log.length)
       try file.sync()
     }
     try manifest.commit(changes + [.logs(floor: floor, newest: newest)] + kept)
     sequencer.forgetLogs(before: floor.number, keeping: history)
-    // A log that stays is in nobody's way, and goes with the next.
+    // A remaining log does no harm, and is removed together with the next one.
     try? removeLogs()
   }
 
   // MARK: - History
 
-  /// Whether the options say something else about history than the manifest does.
+  /// Whether the options and the manifest disagree about history.
   var mustChangeHistory: Bool {
     (manifest.state.history == nil) != (options.historyRetention == nil)
   }
 
-  /// Begins or ends the history as the options say. Done before the first log is handed out, so
-  /// that no commit is taken for one with an annotation that has none.
+  /// Starts or ends history as the options require. It runs before the first log is handed out, so
+  /// that a commit without an annotation is never read as one with an annotation.
   func changeHistory() throws(EngineError) {
     guard mustChangeHistory else { return }
     let history = options.historyRetention.map { _ in History(start: sequencer.lastPlaced) }

@@ -1,11 +1,11 @@
-// What a full disk means for upkeep and for commits: whatever met it has undone what it began, the
-// reserve is given up, the same is tried once more, and from then on only what frees space is
-// taken, until the reserve can be made again. Nothing is poisoned, since no acknowledgement hangs
-// on it.
+// What a full disk means for upkeep and for commits. The operation that ran out of space has undone
+// what it began. The reserve is released and the operation is tried once more. From then on only
+// work that frees space is accepted, until the reserve can be created again. Nothing is poisoned,
+// because no acknowledgement depends on it.
 
 extension Storage {
-  /// Does file work, on the maintenance thread; a second time with the reserve's space where there
-  /// was none.
+  /// Performs file work on the maintenance thread. If space was lacking, it tries a second time
+  /// with the space of the reserve.
   func withReserve<R>(_ work: () throws(EngineError) -> R) throws(EngineError) -> R {
     do throws(EngineError) {
       return try work()
@@ -15,19 +15,19 @@ extension Storage {
     }
   }
 
-  /// Takes note of a lack of space; false when there was no reserve to give up.
+  /// Records a lack of space. Returns false if there was no reserve to release.
   func giveUpReserve(_ error: EngineError) -> Bool {
     sequencer.noteLackOfSpace(error)
     return reserve.giveUp()
   }
 
-  /// As above, from any thread.
+  /// As above, callable from any thread.
   func handOverReserve(_ error: EngineError) async -> Bool {
     await maintenance.perform { self.giveUpReserve(error) }
   }
 
-  /// Makes the reserve, and takes all commits again; throws what there was no space for when there
-  /// still is none.
+  /// Creates the reserve and accepts all commits again. If there still is too little space, it
+  /// throws that error.
   func regainReserve() async throws(EngineError) {
     try await maintenance.perform { [self] () throws(EngineError) in try makeReserve() }
   }
@@ -43,7 +43,7 @@ extension Storage {
     }
   }
 
-  /// Gets a log the room that a commit asks for.
+  /// Gives a log the space that a commit requires.
   func reserve(_ space: MissingSpace) async throws(EngineError) {
     do throws(EngineError) {
       try sequencer.reserve(space)
@@ -52,7 +52,7 @@ extension Storage {
     }
   }
 
-  /// Removes files that were made for nothing.
+  /// Removes files that are not needed after all.
   func discard(_ names: [String]) {
     for name in names { try? directory.remove(name) }
   }

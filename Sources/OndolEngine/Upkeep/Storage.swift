@@ -1,17 +1,17 @@
 // What the shards share: the directory, the manifest, the views, and the thread on which flushes
-// and all edits of the manifest happen. Methods here block and run on that maintenance thread only,
-// one after the other, so the manifest needs no lock of its own. Merges run beside it, see
-// Compaction/, and come here for their edit.
+// and all manifest edits happen. Methods here block and run only on that maintenance thread, one
+// after the other, so the manifest needs no lock. Merges run in parallel (see Compaction/) and come
+// here for their edit.
 
 internal import Synchronization
 
-/// Files and how they become part of the database.
+/// The files, and the way they become part of the database.
 final class Storage: Sendable {
   let directory: any Directory
-  /// Where the directory has its keys from.
+  /// Where the directory gets its keys.
   let keyed: KeyedDirectory
-  /// Held here, so that nobody else opens the directory as long as work on it may be under way,
-  /// even when the engine was let go without being closed.
+  /// Held here, so that no other process opens the directory as long as work on it may be running,
+  /// even if the engine was released without being closed.
   let lock: any DirectoryLock
   let environment: Environment
   let options: EngineOptions
@@ -20,24 +20,24 @@ final class Storage: Sendable {
   let sequencer: Sequencer
   let cache: BlockCache
   let valueFiles: ValueFiles
-  /// Flushes, and edits of the manifest.
+  /// Runs flushes and manifest edits.
   let maintenance: any Worker
-  /// Merges. They yield to everything else.
+  /// Run merges. They yield to all other work.
   let mergers: [any Worker]
   let merging: MergeControl
   let pressure: WritePressure
   let picker: CompactionPicker
   let counters = UpkeepCounters()
   let damaged: DamagedFiles
-  /// Shards that rows are being poured into.
+  /// Shards with a running bulk load.
   let pours = Guarded<Set<Int>>([])
   let manifest: Manifest
   let reserve: SpaceReserve
-  /// What an unclean end left to do, until it is done.
+  /// What an unclean shutdown has left to do, until it is complete.
   let unfinished: Guarded<UnfinishedRecovery?>
-  /// No log was ever written to when the database was opened.
+  /// Whether no log had ever been written to when the database was opened.
   let isNewborn: Bool
-  /// Until what was recovered after an unclean end is on the device.
+  /// Set until the data recovered after an unclean shutdown is on the device.
   let isRecovering: Atomic<Bool>
 
   init(
@@ -71,19 +71,20 @@ final class Storage: Sendable {
     damaged = DamagedFiles(report: options.reportDamage)
   }
 
-  /// A large merge is done in two halves.
+  /// A large merge runs in two halves.
   private static let mergerCount = 2
 
-  /// Does file work on the maintenance thread. Once some has failed, no more is done: writing is
-  /// stopped before the thread takes the next job, which might build on what the device lacks.
+  /// Performs file work on the maintenance thread. After a failure no further work is done: writing
+  /// stops before the thread takes the next job, which might build on data that is not on the
+  /// device.
   func perform<R: Sendable>(
     _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
   ) async throws(EngineError) -> R {
     try await maintenance.perform { [self] () throws(EngineError) -> R in try attempt(work) }
   }
 
-  /// Does file work on the maintenance thread, unless the database was closed before it began; nil
-  /// then, and only then is it sure that nothing was begun.
+  /// Performs file work on the maintenance thread, unless the database was closed before the work
+  /// began. In that case, and only in that case, it returns nil and certainly nothing was begun.
   func performUnlessClosed<R: Sendable>(
     _ work: @escaping @Sendable (Storage) throws(EngineError) -> R
   ) async throws(EngineError) -> R? {
@@ -94,8 +95,8 @@ final class Storage: Sendable {
     }
   }
 
-  /// Does file work, on the maintenance thread already. Work that fails for the moment must have
-  /// undone what it began, and may be tried again; any other failure stops all writing.
+  /// Performs file work when already on the maintenance thread. Work that fails temporarily must
+  /// have undone what it began, and may be tried again. Any other failure stops all writing.
   func attempt<R>(
     _ work: (Storage) throws(EngineError) -> R
   ) throws(EngineError) -> R {
@@ -120,9 +121,9 @@ final class Storage: Sendable {
 
   // MARK: - Flushing
 
-  /// Writes a sealed memtable, all of whose commits are published and synced, as the shard's newest
-  /// run; in a small shard together with all that it holds, as the only one, unless some of that
-  /// cannot be read.
+  /// Writes a sealed memtable, whose commits are all published and synced, as the shard's newest
+  /// run. In a small shard the memtable is merged with all existing runs into a single one, unless
+  /// some of them cannot be read.
   func flush(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
     let shard = views.current.shards[index]
     let isSmall = isSmall(shard.state, with: memtable)
@@ -138,8 +139,8 @@ final class Storage: Sendable {
     try flush(memtable, into: [], shard: index)
   }
 
-  /// Whether a shard is rewritten with every flush. Its raw bytes decide: they are what a merge
-  /// reads, compares and compresses, and rows that compress well may be many times their files.
+  /// Whether each flush rewrites the shard. The raw bytes decide, because a merge reads, compares
+  /// and compresses them, and rows that compress well may be many times as large as their files.
   private func isSmall(_ shard: ShardState, with memtable: Memtable) -> Bool {
     let raw = shard.segments.reduce(UInt64(memtable.sizeBytes)) { $0 + $1.rawBytes }
     return raw < picker.policy.smallSize
@@ -156,7 +157,7 @@ final class Storage: Sendable {
     var rows = MergeCursor(sources + inputs.map { .run($0.cursor(keepsBlocks: false)) })
     let old = inputs.flatMap(\.segments).map(\.metadata)
     let first = min(sequences.lowerBound, old.map(\.minSequence).min() ?? sequences.lowerBound)
-    // What is being poured belongs below.
+    // Bulk-loaded rows belong below.
     let isOnly =
       inputs.count == shard.runs.count && !pours.withLock { $0.contains(index) }
     let writer = RunWriter(
@@ -175,20 +176,20 @@ final class Storage: Sendable {
         memtable, through, shard: index, replacing: old, with: writer.output,
         level: isOnly && isSmall ? ShardState.lowestLevel : 0)
     } catch {
-      // After any other failure nobody knows whether the manifest names them.
+      // After any other failure it is unknown whether the manifest lists them.
       if error.isPassing { discard(writer.made) }
       throw error
     }
   }
 
-  /// Makes the result of a flush count.
+  /// Puts the result of a flush into effect.
   private func install(
     _ memtable: Memtable, _ through: SequenceNumber, shard index: Int,
     replacing old: [SegmentMetadata], with new: RunOutput, level: Int
   ) throws(EngineError) {
     let run = new.segments.first?.number.rawValue ?? 0
     let floor = sequencer.floor(without: memtable)
-    // The floor may be a log that was handed out and whose name nobody has secured yet.
+    // The floor may be a log that was handed out and whose name is not secured yet.
     let newest = max(manifest.state.newestLog, floor.number)
     let securesLog = newest > manifest.state.newestLog
     let log = securesLog ? sequencer.unsyncedLog(newest) : nil
@@ -207,14 +208,14 @@ final class Storage: Sendable {
 
   // MARK: - Runs
 
-  /// What it takes to write rows of `shard`, those of `segments` among them.
+  /// What is needed to write rows of `shard`, including those of `segments`.
   func files(for shard: ShardState, merging segments: [SegmentMetadata]) -> SegmentFiles {
     let gathering = ValueGathering(shard.values, fileSize: options.valueFileSize)
     var options = options
     options.valueFileSize = Int(clamping: gathering.fileSize)
     var emptied = gathering.filesToEmpty(merging: segments)
     if let border = directory.keyring?.change?.border {
-      // Values go where what is new goes.
+      // Values go to the same place as new ones.
       emptied.formUnion(segments.flatMap(\.valueReferences).map(\.file).filter { $0 < border })
     }
     return SegmentFiles(
@@ -223,8 +224,8 @@ final class Storage: Sendable {
       emptied: valueFiles.files(emptied.subtracting(damaged.barriers.numbers)))
   }
 
-  /// Makes the result of a merge count. False, and nothing has happened, when keyspaces were
-  /// dropped since `start`: the result may have rows of theirs.
+  /// Puts the result of a merge into effect. Returns false without any change if keyspaces were
+  /// dropped since `start`, because the result may contain their rows.
   func install(
     _ changes: [ManifestChange], shard index: Int, _ start: MergeControl.Start
   ) throws(EngineError) -> Bool {
@@ -234,8 +235,8 @@ final class Storage: Sendable {
     return true
   }
 
-  /// Has readers use the runs that the manifest names, from the next snapshot on. Files that it
-  /// names no more go with their last reader.
+  /// Makes readers use the runs that the manifest lists, starting with the next snapshot. Files
+  /// that the manifest no longer lists are removed together with their last reader.
   func adopt(shard index: Int, without flushed: Memtable? = nil) {
     let old = views.current.shards[index]
     let state = manifest.state.shards[index]
@@ -253,13 +254,13 @@ final class Storage: Sendable {
     }
   }
 
-  /// Has the pressure on writers follow the view; `changed` is a shard whose runs are others.
+  /// Updates the write pressure from the view. `changed` is a shard whose runs have changed.
   func notePressure(changed: Int? = nil) {
     pressure.update(views.current, changed: changed)
   }
 
-  /// Drops keyspaces: segments with nothing else are gone, and merges begun before come to nothing.
-  /// Those that have no rows anywhere else are forgotten at once.
+  /// Drops keyspaces. Segments without other data are removed, and merges that began earlier are
+  /// invalidated. Keyspaces without rows elsewhere are forgotten at once.
   func drop(_ keyspaces: [UInt32]) throws(EngineError) {
     let state = manifest.state
     let before = manifest.numbers.next
@@ -286,7 +287,7 @@ final class Storage: Sendable {
     merging.setDropped(manifest.state.dropped)
   }
 
-  /// Whether a keyspace has rows that are in no segment yet.
+  /// Whether a keyspace has rows that are not in any segment yet.
   private func isInMemory(_ keyspace: UInt32) -> Bool {
     let shards = views.current.shards
     let shard = shards[DroppedKeyspaces.shard(of: keyspace, in: shards.count)]

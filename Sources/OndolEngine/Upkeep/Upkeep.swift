@@ -1,6 +1,6 @@
-// Who starts upkeep: a full memtable has its shard flush and compact, and after some quiet the
-// shards are merged into one run. Everything here happens beside commits; only a commit under
-// pressure waits.
+// What starts upkeep: a full memtable makes its shard flush and compact, and after an idle time the
+// shards are merged into one run each. Everything here happens alongside commits. Only commits
+// under pressure wait.
 
 internal import Synchronization
 
@@ -19,7 +19,7 @@ final class Upkeep: Sendable {
     shards = storage.views.current.shards.indices.map { Shard(index: $0, storage: storage) }
   }
 
-  /// Goes on with what an earlier life left to do.
+  /// Continues the work that the previous session left unfinished.
   func start() {
     let view = storage.views.current
     maintain(view.shards.indices.filter { !view.shards[$0].sealed.isEmpty })
@@ -34,7 +34,7 @@ final class Upkeep: Sendable {
 
   // MARK: - Around a commit
 
-  /// Has the commit wait when upkeep is behind.
+  /// Makes the commit wait if upkeep has fallen behind.
   func holdBack(bytes: Int) async {
     let wait = storage.pressure.wait(
       before: bytes, in: storage.views.current, at: storage.environment.now())
@@ -43,7 +43,7 @@ final class Upkeep: Sendable {
     await storage.environment.rest(wait)
   }
 
-  /// Starts what a commit has made necessary.
+  /// Starts the work that a commit has made necessary.
   func follow(_ placed: borrowing PlacedCommit) {
     if !placed.sealedShards.isEmpty { maintain(placed.sealedShards) }
     if let request = placed.spareRequest {
@@ -53,11 +53,11 @@ final class Upkeep: Sendable {
     if !isTimerSet.load(ordering: .relaxed) { setTimer() }
   }
 
-  /// Attempts to have a log found after a power cut for whose syncs commits wait.
+  /// The number of attempts to secure a log whose syncs commits wait for.
   private static let securingAttempts = 10
 
-  /// Has the log that was just handed out found after a power cut. What fails for the moment is
-  /// tried again, most of a minute long; then writing ends.
+  /// Ensures that the newly handed-out log is found after a power failure. Temporary failures are
+  /// retried for most of a minute; then writing ends.
   func secureFirstLog(attempt: Int = 1) {
     storage.secureFirstLog { [self] in
       guard attempt < Self.securingAttempts else { return false }
@@ -71,24 +71,24 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Has everything placed until then synced after so many microseconds.
+  /// Syncs everything placed until then after this many microseconds.
   private func setSyncTimer(_ delay: Int64) {
     let (environment, sequencer) = (storage.environment, storage.sequencer)
     background.start {
       await environment.sleep(delay)
-      // A failure has stopped all writing, and the next commit is told.
+      // A failure has stopped all writing, and the next commit reports it.
       try? await sequencer.synchronizePeriodically()
     }
   }
 
-  /// Waits until a memtable of the shard, all of which are full, is flushed.
+  /// Waits until a memtable of the shard is flushed when all of them are full.
   func makeRoom(in shard: Int) async throws(EngineError) {
     storage.counters.noteStop()
     try await shards[shard].flush()
   }
 
-  /// Has shards flush and compact in the background. What fails for the moment is tried again after
-  /// a while; any other failure stops writing, and the next commit is told.
+  /// Makes shards flush and compact in the background. Temporary failures are retried after a
+  /// pause. Any other failure stops writing, and the next commit reports it.
   private func maintain(_ indices: [Int]) {
     storage.notePressure()
     for index in indices {
@@ -98,7 +98,8 @@ final class Upkeep: Sendable {
 
   // MARK: - Trying again
 
-  /// Microseconds from a failure to the next attempt: twice as many each time, up to the last.
+  /// Microseconds from a failure to the next attempt. They double each time, up to the longest
+  /// pause.
   private static let firstPause: Int64 = 100_000
   private static let longestPause: Int64 = 10_000_000
 
@@ -115,7 +116,7 @@ final class Upkeep: Sendable {
     if isPassing { tryAgain(after: pause) }
   }
 
-  /// Tends to all shards after a pause. One such attempt waits at a time.
+  /// Takes care of all shards after a pause. Only one such attempt waits at a time.
   private func tryAgain(after pause: Int64) {
     guard !isRetrySet.exchange(true, ordering: .relaxed) else { return }
     let environment = storage.environment
@@ -127,7 +128,7 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Has all shards look for something to compact.
+  /// Makes all shards look for something to compact.
   func compactAll() {
     for shard in shards {
       background.start { [self] in
@@ -147,11 +148,11 @@ final class Upkeep: Sendable {
 
   // MARK: - Major compactions
 
-  /// Sets the one timer, unless it is.
+  /// Starts the one timer, unless it is running.
   private func setTimer() {
     guard !isTimerSet.exchange(true, ordering: .relaxed) else { return }
     let environment = storage.environment
-    // While it sleeps the timer keeps nothing alive.
+    // The sleeping timer keeps no object alive.
     background.start { [weak self] in
       var watch = QuietWatch(self?.storage.views.published)
       while let pause = watch.pause {
@@ -162,13 +163,13 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// What the timer knows.
+  /// The state of the timer.
   private struct QuietWatch {
-    /// The last commit at the last look.
+    /// The last commit at the previous check.
     var published: SequenceNumber?
     /// Microseconds without a commit.
     var quiet: Int64 = 0
-    /// Microseconds until the next look; nil when there is nothing to look for.
+    /// Microseconds until the next check; nil if there is nothing to check.
     var pause: Int64? = MajorCompactionRule.quiet
 
     init(_ published: SequenceNumber?) {
@@ -190,7 +191,7 @@ final class Upkeep: Sendable {
     storage.sequencer.memtableMemory.clear()
     FrameMemory.clear()
     isTimerSet.store(false, ordering: .sequentiallyConsistent)
-    // A commit that came before this saw a timer.
+    // A commit that came earlier saw a running timer.
     guard storage.views.published != published,
       !isTimerSet.exchange(true, ordering: .sequentiallyConsistent)
     else { return }
@@ -198,8 +199,8 @@ final class Upkeep: Sendable {
     watch.pause = MajorCompactionRule.quiet
   }
 
-  /// Merges the shards for which the database was quiet long enough; gives back when to look
-  /// again for the others.
+  /// Merges the shards for which the database was idle long enough. Returns when to check the
+  /// others again.
   private func compactFully(after quiet: Int64) async -> Int64? {
     var next: Int64?
     for shard in shards {
@@ -218,14 +219,14 @@ final class Upkeep: Sendable {
     return next
   }
 
-  /// Microseconds for which major compactions are still put off.
+  /// Microseconds for which major compactions are still postponed.
   private var pauseForSpace: Int64 {
     guard let retry = lackOfSpace.withLock({ $0.retry }) else { return 0 }
     return retry - storage.environment.now()
   }
 
-  /// Merges a shard into one run until commits come. Where there is no space the next attempt
-  /// waits, each time longer.
+  /// Merges a shard into one run until commits arrive. If there is too little space, the next
+  /// attempt waits, longer each time.
   private func compactFully(_ shard: Shard) async {
     let views = storage.views
     let published = views.published
@@ -239,7 +240,7 @@ final class Upkeep: Sendable {
     }
   }
 
-  /// Until when major compactions are put off, because one found no space.
+  /// The time until which major compactions are postponed because one ran out of space.
   private struct MajorCompactionPause: Sendable {
     var retry: Int64?
     var pause: Int64 = 0
@@ -255,7 +256,7 @@ final class Upkeep: Sendable {
   /// Writes every row from memory into sorted files.
   func flush() async throws(EngineError) {
     storage.sequencer.sealAll()
-    // Where one shard finds no space, another may free some.
+    // If one shard lacks space, another may free some.
     var failure: EngineError?
     for shard in shards {
       do throws(EngineError) {
@@ -274,9 +275,8 @@ final class Upkeep: Sendable {
     try await shards[index].flush()
   }
 
-  /// Merges every shard into one run. `progress` gets the bytes merged so far and all there are to
-  /// merge, about. With `bytesPerSecond` it rests after each step, so that it is at most as fast as
-  /// that.
+  /// Merges every shard into one run. `progress` receives the bytes merged so far and an estimate
+  /// of the total. With `bytesPerSecond`, it pauses after each step to stay below that rate.
   func compact(
     bytesPerSecond: UInt64? = nil, _ progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) {
@@ -304,8 +304,8 @@ final class Upkeep: Sendable {
     progress(total, total)
   }
 
-  /// Writes every segment anew that has a number before `border`, or rows that point to values in
-  /// such a file. `progress` gets the bytes that each step has merged.
+  /// Rewrites every segment that has a number before `border` or whose rows point to values in such
+  /// a file. `progress` receives the bytes that each step has merged.
   func rewrite(
     before border: FileNumber, _ progress: (UInt64) -> Void
   ) async throws(EngineError) {
@@ -328,7 +328,7 @@ final class Upkeep: Sendable {
     if let error = storage.damaged.current(in: states, before: border).first { throw error }
   }
 
-  /// Waits for as long as `bytes` take at so many a second, or until it must stop.
+  /// Waits for as long as `bytes` take at that many per second, or until it must stop.
   private func rest(after bytes: UInt64, _ bytesPerSecond: UInt64) async {
     var left = Int64(min(3.6e9, Double(bytes) / Double(max(1, bytesPerSecond)) * 1e6))
     while left > 0, !storage.merging.isStopped, !Task.isCancelled {
@@ -344,15 +344,15 @@ final class Upkeep: Sendable {
 
   // MARK: - The end
 
-  /// Has merges stop and nothing more begin.
+  /// Stops merges and prevents new ones from beginning.
   func stopMerging() { storage.merging.stop() }
 
-  /// Waits for everything that runs.
+  /// Waits for all running work.
   func finish() async {
     await background.finish()
   }
 
-  /// For a database that is let go of without being closed.
+  /// For a database that is released without being closed.
   func abandon() {
     storage.merging.stop()
     background.cancel()
