@@ -1,28 +1,29 @@
-// What an unclean end leaves to do once its rows are in memory. Nothing that was read is trusted to
-// be on the device: after a failed sync a system's cache may hold bytes that the disk lacks. So
-// what was recovered is written into a new log, a replacement for all before it, then the manifest
-// is written anew with that log as its floor, and the superblock's switch makes both count at once.
-// A crash on the way leaves the old files as they were, and files that nobody names.
+// The work that an unclean shutdown leaves once its rows are in memory. Data that was read is not
+// trusted to be on the device, because after a failed sync the system's cache may hold bytes that
+// the disk lacks. So the recovered commits are written into a new log that replaces all earlier
+// ones. Then the manifest is rewritten with that log as its floor, and the superblock's switch puts
+// both into effect at once. A crash in between leaves the old files unchanged, plus files that the
+// manifest does not list.
 //
-// Readers do not wait for that: it is the maintenance thread's first job, so every other change of
-// the files comes after it, the making of the log that the first commit needs among them.
+// Readers do not wait for this. It is the maintenance thread's first job, so every other change of
+// the files comes after it, including the creation of the log that the first commit needs.
 
 /// Recovered commits that are to move to a log of their own.
 struct LogReplacement: Sendable {
-  /// All from the manifest's floor on.
+  /// All commits from the manifest's floor on.
   let commits: [RecoveredCommit]
-  /// The last one's.
+  /// The sequence number of the last one.
   let sequence: SequenceNumber
   let time: Int64
   /// Where history ended in the logs that were read.
   let end: LogPosition
-  /// The memtables that hold the commits' rows.
+  /// The memtables with the commits' rows.
   let memtables: [Memtable]
-  /// Logs of which nothing could be read, and that are not blank. They are set aside: somebody may
-  /// know more of them.
+  /// Logs that are not blank but could not be read at all. They are set aside, because another tool
+  /// may be able to read them.
   let unread: [FileNumber]
 
-  /// Writes the commits into a new log and makes it, sealed, the only one.
+  /// Writes the commits into a new, sealed log and makes it the only one.
   func write(
     to directory: any Directory, _ manifest: Manifest, _ environment: Environment
   ) throws(EngineError) -> RecoveredLog {
@@ -53,7 +54,7 @@ struct LogReplacement: Sendable {
     }
   }
 
-  /// Copies a log to a name that no opening looks at. One that is there is of an attempt before.
+  /// Copies a log to a name that no open reads. An existing copy is left from an earlier attempt.
   private func setAside(
     _ log: FileNumber, in directory: any Directory
   ) throws(EngineError) {
@@ -74,7 +75,7 @@ struct LogReplacement: Sendable {
     }
   }
 
-  /// Answers with the log's length.
+  /// Returns the log's length.
   private func write(
     _ header: LogHeader, to file: any File, seal: FileSeal?
   ) throws(EngineError) -> UInt64 {
@@ -85,7 +86,7 @@ struct LogReplacement: Sendable {
   }
 }
 
-/// Writes commits that were read into one new log.
+/// Writes recovered commits into one new log.
 struct LogRewriter {
   private let file: any File
   private let salt: UInt64
@@ -108,7 +109,7 @@ struct LogRewriter {
 
   /// Adds a commit.
   ///
-  /// - Throws: `.locked` where it would lose a part whose key is not here.
+  /// - Throws: `.locked` if it would lose a part whose key is missing.
   mutating func append(_ commit: RecoveredCommit) throws(EngineError) {
     if let groups = seal?.groups, let group = commit.unopened.first(where: groups.mayOpenLater) {
       throw .locked(
@@ -129,7 +130,7 @@ struct LogRewriter {
     try finish()
   }
 
-  /// Has everything be on the device.
+  /// Syncs everything to the device.
   mutating func finish() throws(EngineError) {
     try flush()
     try file.sync()

@@ -1,18 +1,18 @@
-// How a reader beside a writer hears of the next commits: it goes on reading the logs where it
-// stopped, frame after frame, over to the next log, as long as each follows the one before. What
-// has not been written whole is met again at the next look. Where the logs do not follow what was
-// read (the writer has recovered from a crash, or went on much further) everything is read anew.
+// How a reader alongside a writer finds the next commits: it continues to read the logs where it
+// stopped, frame after frame and on to the next log, as long as each follows the one before. A
+// partially written frame is read again next time. If the logs do not continue what was read (the
+// writer has recovered from a crash, or is much further ahead), everything is read again.
 
-/// The line of commits, from some point on.
+/// The sequence of commits from some point on.
 struct LogTail {
   private let directory: any Directory
   private let identity: DatabaseIdentity
-  /// Where the line ends so far.
+  /// The current end of the sequence.
   private(set) var line: RecoveredLog
-  /// The commits that came, in order.
+  /// The new commits, in order.
   private(set) var commits: [RecoveredCommit] = []
 
-  /// Bytes read at first; a commit that has more is read again as a whole.
+  /// Bytes read at first. A longer commit is read again as a whole.
   private static let windowLength = 64 << 10
 
   init(behind line: RecoveredLog, in directory: any Directory, _ identity: DatabaseIdentity) {
@@ -21,7 +21,8 @@ struct LogTail {
     self.identity = identity
   }
 
-  /// Reads what there is; false when the logs do not go on from where the line ended.
+  /// Reads the available commits. Returns false if the logs do not continue at the end of the
+  /// sequence.
   mutating func readOn(_ manifest: ManifestState) throws(EngineError) -> Bool {
     guard manifest.floor.number <= line.number else { return false }
     line.history = manifest.history
@@ -34,9 +35,9 @@ struct LogTail {
     }
     guard try readLog() else { return false }
     for number in numbers.dropFirst() {
-      // One that was made ahead of its use, or whose first page is being written.
+      // A log that was created before it is needed, or whose first page is being written.
       guard let (_, header) = try open(number) else { continue }
-      // Before the log was begun more may have come in the one before.
+      // More commits may have arrived in the previous log before this one was begun.
       if !follows(header) { guard try readLog() else { return false } }
       guard follows(header) else { return false }
       line.starts.append(
@@ -55,7 +56,7 @@ struct LogTail {
       && header.firstSequence == line.sequence.next
   }
 
-  /// A log and its header; nil when it has none yet.
+  /// A log and its header; nil if it has no header yet.
   private func open(_ number: FileNumber) throws(EngineError) -> (any File, LogHeader)? {
     let file = try directory.open(number.logName, access: .readOnly)
     let page = try file.read(at: 0, count: LogHeader.length)
@@ -68,7 +69,7 @@ struct LogTail {
     return (file, header)
   }
 
-  /// Reads on in the last log; false when it is another one than before.
+  /// Continues to read the last log. Returns false if the log was replaced.
   private mutating func readLog() throws(EngineError) -> Bool {
     guard let (file, header) = try open(line.number) else { return line.length == 0 }
     if line.length == 0 {
@@ -100,7 +101,7 @@ struct LogTail {
     line.length = offset
   }
 
-  /// Takes every commit whose frames are all there; false when there is none.
+  /// Takes every commit whose frames are all present. Returns false if there is none.
   private mutating func take(
     _ frames: inout FrameReader, _ name: String
   ) throws(EngineError) -> Bool {
@@ -129,7 +130,7 @@ struct LogTail {
     return line.length > before
   }
 
-  /// Throws when a frame vouches for bytes behind the end of the line: they were there once.
+  /// Throws if a frame vouches for bytes after the end of the sequence, because they existed once.
   private func refuseDamage(_ frames: FrameReader, _ name: String) throws(EngineError) {
     try frames.refuseForgery(in: name)
     guard let claim = frames.furthestClaim(), claim > line.end else { return }
@@ -138,7 +139,7 @@ struct LogTail {
       reason: "acknowledged commits from \(line.sequence.next.rawValue) on are damaged")
   }
 
-  /// Throws when commits are in files that have not been found in a log.
+  /// Throws if files contain commits that were not found in a log.
   private func refuseGap(_ manifest: ManifestState) throws(EngineError) {
     for (index, shard) in manifest.shards.enumerated()
     where shard.flushedThrough > line.sequence {

@@ -1,7 +1,7 @@
-// Commits that were read back from logs, and their rows in memtables by shard: what recovery fills
-// from the floor on, and what a reader beside a writer goes on filling as commits come.
+// Commits read back from logs, with their rows in memtables by shard. Recovery fills these from the
+// floor on, and a reader alongside a writer continues to fill them as commits arrive.
 
-/// A commit where it lies in its log's bytes, or in bytes of its own when it had several frames.
+/// A commit. It refers to its log's bytes, or has its own bytes if it had several frames.
 struct RecoveredCommit: Sendable {
   var bytes: [UInt8]
   var payload: Range<Int>
@@ -9,18 +9,18 @@ struct RecoveredCommit: Sendable {
   var operations: Int
   var sequence: SequenceNumber
   var time: Int64
-  /// Whether anything in it is of keyed groups.
+  /// Whether any part of it belongs to keyed groups.
   var isKeyed = false
-  /// Those of them whose keys are not here: their operations are not among the others.
+  /// The groups among them whose keys are missing. Their operations are not among the others.
   var unopened: [UInt32] = []
-  /// Those of them that keys which are here do not open.
+  /// The groups among them whose available keys do not decrypt their part.
   var forged: [UInt32] = []
 
   var point: CommitPoint { CommitPoint(sequence: sequence, time: time) }
 }
 
 extension RecoveredCommit {
-  /// What is in one frame of `log`.
+  /// The commit in one frame of `log`.
   init(_ frame: FrameReader.Frame, in log: [UInt8]) {
     let header = frame.header
     self.init(
@@ -29,9 +29,11 @@ extension RecoveredCommit {
     if let opened = frame.opened { checksum = crc32c(opened.bytes) }
   }
 
-  /// Puts what is sealed under keys of groups in its place; all frames of the commit are in it.
+  /// Replaces the parts that are encrypted with keys of groups by their plain form. The commit
+  /// includes all of its frames.
   ///
-  /// - Throws: when a part is malformed, or, unless `takesForged`, was not sealed for the commit.
+  /// - Throws: if a part is malformed, or, unless `takesForged` is set, was not encrypted for this
+  ///   commit.
   mutating func openGroups(
     by seal: FileSeal?, takesForged: Bool = false
   ) throws(MalformedBytes) {
@@ -45,10 +47,10 @@ extension RecoveredCommit {
   }
 }
 
-/// The frames of a commit whose last one has not come.
+/// The frames of a commit whose last frame has not arrived.
 struct CommitPieces: Sendable {
   private var bytes: [UInt8] = []
-  /// Where the first of them stands; nil when there are none.
+  /// Where the first of them starts; nil if there are none.
   private(set) var start: Int?
 
   mutating func add(_ frame: FrameReader.Frame, of frames: FrameReader) {
@@ -58,7 +60,7 @@ struct CommitPieces: Sendable {
 
   /// The commit that ends with `frame`.
   ///
-  /// - Throws: when a part of a group was not sealed for it, unless `takesForged`.
+  /// - Throws: if a part of a group was not encrypted for it, unless `takesForged` is set.
   mutating func join(
     with frame: FrameReader.Frame, of frames: FrameReader, takesForged: Bool = false
   ) throws(MalformedBytes) -> RecoveredCommit {
@@ -73,7 +75,7 @@ struct CommitPieces: Sendable {
     return commit
   }
 
-  /// The same, read from the file called `name`.
+  /// The same, for frames read from the file called `name`.
   mutating func join(
     with frame: FrameReader.Frame, of frames: FrameReader, takesForged: Bool = false,
     in name: String
@@ -88,14 +90,14 @@ struct CommitPieces: Sendable {
   }
 }
 
-/// Rows that came with commits and are in no file of rows.
+/// Rows of commits that are not in any segment.
 struct RecoveredRows: Sendable {
-  /// By shard, oldest memtable first. The last one takes the next rows.
+  /// By shard, oldest memtable first. The last memtable receives the next rows.
   private(set) var memtables: [[Memtable]]
   private var flushedThrough: [SequenceNumber]
   private let memtableSize: Int
   private let budget: BlockCache?
-  /// What one commit brings to each shard; kept, so that no commit has to make another.
+  /// The share of one commit for each shard. It is kept, so that commits need not allocate another.
   private var shares: [Share]
 
   private struct Share {
@@ -104,8 +106,8 @@ struct RecoveredRows: Sendable {
   }
 
   /// - Parameters:
-  ///   - flushedThrough: the commits of each shard that are left out.
-  ///   - budget: what the memtables' memory counts against, if anything.
+  ///   - flushedThrough: for each shard, the commits up to here are skipped.
+  ///   - budget: the cache that the memtables' memory counts against, if any.
   init(flushedThrough: [SequenceNumber], memtableSize: Int, budget: BlockCache?) {
     self.flushedThrough = flushedThrough
     self.memtableSize = memtableSize
@@ -114,9 +116,9 @@ struct RecoveredRows: Sendable {
     shares = Array(repeating: Share(), count: flushedThrough.count)
   }
 
-  /// Adds a commit's rows, which are found once `link()` has been called; all of them, or none when
-  /// it throws. A commit's rows of one shard go into one memtable: what was flushed is told by the
-  /// commit's sequence alone, so half a commit must never be.
+  /// Adds a commit's rows, which become visible once `link()` was called: all of them, or none if
+  /// it throws. All rows that a commit has for one shard go into one memtable. Only the commit's
+  /// sequence number tells whether it was flushed, so half a commit must never be.
   mutating func insert(
     _ commit: RecoveredCommit, log: FileNumber
   ) throws(MalformedBytes) {
@@ -141,7 +143,7 @@ struct RecoveredRows: Sendable {
     }
   }
 
-  /// Has all rows found.
+  /// Makes all rows visible.
   func link() {
     for memtable in memtables.joined() { memtable.link() }
   }
@@ -150,7 +152,7 @@ struct RecoveredRows: Sendable {
     commit.sequence <= flushedThrough[shard]
   }
 
-  /// The shard's newest memtable, a new one where the other is full.
+  /// The shard's newest memtable, or a new one if that is full.
   private mutating func makeRoom(for share: Share, in shard: Int) -> Memtable {
     if let memtable = memtables[shard].last,
       memtable.hasRoom(forRows: share.rows, bytes: share.bytes)
@@ -165,8 +167,8 @@ struct RecoveredRows: Sendable {
     return memtable
   }
 
-  /// Lets the rows go that are in files by now. Memtables that somebody reads stay as they are:
-  /// of one that is flushed in part the rest is copied.
+  /// Releases the rows that are in segments by now. Memtables that readers use stay unchanged: the
+  /// rest of a partially flushed one is copied.
   mutating func drop(through flushed: [SequenceNumber]) {
     for (shard, flushed) in flushed.enumerated() where flushed > flushedThrough[shard] {
       flushedThrough[shard] = flushed
@@ -180,7 +182,7 @@ struct RecoveredRows: Sendable {
 }
 
 extension Memtable {
-  /// A memtable as large with the rows of the commits behind `sequence` alone.
+  /// A memtable of the same size with only the rows of the commits after `sequence`.
   fileprivate func copy(
     behind sequence: SequenceNumber, chargedTo budget: BlockCache?
   ) -> Memtable {
@@ -192,7 +194,7 @@ extension Memtable {
     var previous = 0
     var node = node(after: 0)
     while node != 0 {
-      // Of several rows of a key in one commit only the first in order counts.
+      // Of several rows of a key in one commit, only the first in order counts.
       let isHidden =
         previous != 0 && haveEqualKeys(node, previous)
         && self.sequence(of: node) == self.sequence(of: previous)

@@ -1,22 +1,22 @@
-// From files to memory: what opening does before the first read. Logs from the manifest's floor on
-// are read in order and their rows put into memtables; a torn tail is told from damage as LogFormat
-// says.
+// From files to memory: the work of an open before the first read. Recovery reads the logs from the
+// manifest's floor on, in order, and puts their rows into memtables. It distinguishes a torn tail
+// from damage as LogFormat describes.
 //
-// A log that the manifest names is read whatever has become of its header: the manifest has the
-// salt, and the rest follows from the log before. So the page with the header can be lost like any
-// other and takes nothing with it. Of a log that was written as a whole before it was named,
-// nothing may be missing at all.
+// A log that the manifest lists is read whatever the state of its header: the manifest has the
+// salt, and the rest follows from the previous log. So the page with the header can be lost like
+// any other, and nothing else is lost with it. A log that was written completely before it was
+// listed must be complete.
 //
-// After an unclean end nothing that was read is trusted to be on the device. Readers need not wait
-// for that, but whoever writes does, see LogReplacement.
+// After an unclean shutdown, data that was read is not trusted to be on the device. Readers need
+// not wait for that, but writers must; see LogReplacement.
 
-/// A log that is open, and its beginning.
+/// An open log and its beginning.
 struct OpenedLog: Sendable {
   let number: FileNumber
   let file: any File
   let beginning: [UInt8]
 
-  /// Bytes up to which a log is read at once.
+  /// Logs up to this size are read at once.
   private static let smallLength = 64 << 10
 
   init(_ number: FileNumber, in directory: any Directory) throws(EngineError) {
@@ -25,11 +25,11 @@ struct OpenedLog: Sendable {
     beginning = try file.read(at: 0, count: Self.smallLength)
   }
 
-  /// Whether the beginning is all there was.
+  /// Whether the beginning is the whole log.
   var isWhole: Bool { beginning.count < Self.smallLength }
 
-  /// All of the log. What is in the beginning is the older: beside a writer at work the mark must
-  /// not be newer than what is read after it.
+  /// Reads the whole log. The bytes in the beginning are the older ones: alongside a writer, the
+  /// mark must not be newer than what is read after it.
   func readAll() throws(EngineError) -> [UInt8] {
     if isWhole { return beginning }
     guard let size = Int(exactly: try file.size()), size <= 4 << 30 else {
@@ -52,28 +52,29 @@ struct Recovery {
   private var last = FileNumber.zero
   private var length: UInt64 = 0
   private var starts: [LogStart] = []
-  /// Whole commits from the floor on.
+  /// Complete commits from the floor on.
   private(set) var commits: [RecoveredCommit] = []
   private var pieces = CommitPieces()
   private var isSealed = false
   private var tear: Tear?
   /// Logs that have lost their header and were read without it.
   private(set) var headless: [FileNumber] = []
-  /// Logs of which nothing could be read, and that are not blank.
+  /// Logs that are not blank but could not be read at all.
   private(set) var unread: [FileNumber] = []
-  /// Whether it has shown that the key of a group is another one. Then rows of the group that were
-  /// read before count no more, and neither do its files: all is to be read once more.
+  /// Whether recovery has found that the key of a group is a different one. Then the rows of the
+  /// group that were read before are invalid, and so are its files, and everything must be read
+  /// again.
   private(set) var hasLockedOut = false
 
-  /// Where the first frame that cannot be read stands.
+  /// Where the first unreadable frame starts.
   private struct Tear {
     var file: String
     var offset: UInt64
     var position: LogPosition
   }
 
-  /// - Parameter budget: what the memtables' memory counts against from their beginning; whoever
-  ///   gives none sees to it.
+  /// - Parameter budget: the cache that the memtables' memory counts against from their creation. A
+  ///   caller without one accounts for the memory itself.
   init(
     directory: any Directory, identity: DatabaseIdentity, manifest: ManifestState,
     memtableSize: Int, budget: BlockCache? = nil
@@ -92,13 +93,13 @@ struct Recovery {
   /// Rows by shard, oldest memtable first.
   var memtables: [[Memtable]] { rows.memtables }
 
-  /// Whether the database was closed in good order, and its logs can stay as they are.
+  /// Whether the database was closed cleanly, so that its logs can stay unchanged.
   var isClean: Bool {
     isSealed && tear == nil && last == manifest.newestLog && headless.isEmpty
       && unread.isEmpty
   }
 
-  /// What is to be done when they cannot.
+  /// The work to do otherwise.
   var replacement: LogReplacement {
     LogReplacement(
       commits: commits, sequence: sequence, time: time, end: end,
@@ -115,7 +116,7 @@ struct Recovery {
 
   /// Reads all logs among `names` from the floor on.
   ///
-  /// - Parameter opened: one of them, where it was read already.
+  /// - Parameter opened: one of them, if it was already read.
   mutating func replay(_ names: [String], opened: OpenedLog? = nil) throws(EngineError) {
     let numbers = names.compactMap { FileNumber.parse($0, prefix: "LOG-") }
       .filter { $0 >= manifest.floor.number }.sorted()
@@ -146,8 +147,8 @@ struct Recovery {
     let reading = try LogHeader.read(page, file: name)
     let bytes = try log.readAll()
     guard case .header(let header) = reading, header.number == number else {
-      // Made ahead of its use and never used, or what stood here in an older log, because this
-      // one's bytes never arrived, or its header is lost.
+      // Created before it was needed and never used. Or these bytes belong to an older log, because
+      // the new ones never arrived. Or the header is lost.
       return try readHeadless(bytes, number, name)
     }
     guard header.identity == identity else {
@@ -160,8 +161,8 @@ struct Recovery {
     try refuseDamage(claims: [frames.furthestClaim(), mark])
   }
 
-  /// Reads a log whose header is not there. When its first frame goes on where the log before
-  /// ended, what stood in the header is known.
+  /// Reads a log whose header is missing. If its first frame continues where the previous log
+  /// ended, the contents of the header are known.
   private mutating func readHeadless(
     _ bytes: [UInt8], _ number: FileNumber, _ name: String
   ) throws(EngineError) {
@@ -190,26 +191,26 @@ struct Recovery {
     try refuseDamage(claims: [frames.furthestClaim(), frames.mark])
   }
 
-  /// Whether the first frame is what comes next after `sequence`.
+  /// Whether the first frame comes next after `sequence`.
   private func begins(_ frames: FrameReader, behind sequence: SequenceNumber) -> Bool {
     var frames = frames
     guard let first = frames.next()?.header else { return false }
     return first.sequence == (first.kind == .seal ? sequence : sequence.next)
   }
 
-  /// Throws when a log ends at `offset` that is known to go further.
+  /// Throws if a log ends at `offset` but is known to be longer.
   private func refuseLoss(
     in number: FileNumber, before offset: UInt64
   ) throws(EngineError) {
     guard let log = manifest.namedLogs[number], offset < log.length else { return }
-    // Of a log that holds nothing but its header only that is lost.
+    // A log that holds only its header has lost only that.
     if log.length == LogHeader.length { return }
     throw .corrupt(
       file: number.logName, offset: offset,
       reason: "acknowledged commits from \(sequence.next.rawValue) on are damaged")
   }
 
-  /// Whether the log follows what was read so far; a tear before it is noted otherwise.
+  /// Whether the log follows what was read so far. Otherwise it records a tear before the log.
   private mutating func connect(
     _ header: LogHeader, _ name: String
   ) throws(EngineError) -> Bool {
@@ -218,7 +219,7 @@ struct Recovery {
       beginFloor(header.number)
     } else {
       guard header.kind == .normal, header.previous == last else {
-        // Only logs that the manifest knows were ever synced, and are there for sure.
+        // Only logs that the manifest lists were ever synced and certainly exist.
         if header.number > manifest.newestLog {
           tearHere(name, at: 0, position: end)
           return false
@@ -226,7 +227,7 @@ struct Recovery {
         throw .corrupt(file: name, offset: 0, reason: "the log before it is missing")
       }
       guard header.previousLength == length else {
-        // The log before ends early: its tail was lost, or was never written.
+        // The previous log ends early: its tail was lost, or was never written.
         tearHere(last.logName, at: length, position: end)
         return false
       }
@@ -250,7 +251,7 @@ struct Recovery {
     if tear == nil { tear = Tear(file: file, offset: offset, position: position) }
   }
 
-  /// Takes every sound frame.
+  /// Takes every valid frame.
   private mutating func take(
     _ frames: inout FrameReader, _ header: LogHeader, _ name: String
   ) throws(EngineError) {
@@ -300,9 +301,9 @@ struct Recovery {
     }
   }
 
-  /// Throws when rows of a group that there is cannot be read, because its key is not here or is
-  /// another one: a flush would take them for none. Where they are in segments, too, nothing is
-  /// lost, and the group is locked out.
+  /// Throws if rows of an existing group cannot be read because its key is missing or is a
+  /// different one: a flush would treat them as absent. If the rows are also in segments, nothing
+  /// is lost, and the group is locked.
   private mutating func refuseLocked(_ commit: RecoveredCommit) throws(EngineError) {
     for group in commit.unopened where manifest.groups.live.contains(group) {
       guard let keys = directory.keyring?.groups else { continue }
@@ -323,7 +324,7 @@ struct Recovery {
     }
   }
 
-  /// Throws when a later frame, or the mark, vouches for bytes at the tear.
+  /// Throws if a later frame, or the mark, vouches for bytes at the tear.
   private func refuseDamage(claims: [LogPosition?]) throws(EngineError) {
     let position = tear?.position ?? end
     guard claims.contains(where: { $0.map { $0 > position } ?? false }) else { return }
