@@ -1,14 +1,12 @@
-// Reads fields out of bytes that may be hostile: every length is checked before it is used, every
-// number must be in its shortest form, and running off the end is an error with the place, never a
-// trap.
+// Reads fields from bytes that may be hostile. Every length is checked before use, every number
+// must be in its shortest form, and reading past the end is an error with a position, never a trap.
 
 /// Why bytes could not be read. The caller adds the file.
 package struct MalformedBytes: Error, Sendable, Equatable {
-  /// Where in the bytes given.
+  /// The position in the given bytes.
   package var offset: Int
   package var reason: String
-  /// Whether the bytes are sound as far as can be told, and say something that only a later version
-  /// knows.
+  /// Whether the bytes appear valid, but contain something that only a later version understands.
   package var isOfNewerVersion = false
 
   package init(at offset: Int, _ reason: String) {
@@ -16,7 +14,7 @@ package struct MalformedBytes: Error, Sendable, Equatable {
     self.reason = reason
   }
 
-  /// What a later version of the format wrote.
+  /// Data that a later version of the format wrote.
   package static func newer(at offset: Int, _ reason: String) -> MalformedBytes {
     var error = MalformedBytes(at: offset, reason)
     error.isOfNewerVersion = true
@@ -37,7 +35,7 @@ package struct ByteReader: ~Escapable {
   package var remaining: Int { bytes.byteCount - offset }
   package var isAtEnd: Bool { remaining == 0 }
 
-  /// An integer, low byte first.
+  /// An integer in little-endian order.
   @_lifetime(self: copy self)
   package mutating func littleEndian<Integer: FixedWidthInteger>(
     _: Integer.Type = Integer.self
@@ -107,7 +105,7 @@ package struct ByteReader: ~Escapable {
     return bytes.extracting(offset..<(offset + count))
   }
 
-  /// Bytes with a variable-length length in front.
+  /// Bytes preceded by a variable-length length.
   @_lifetime(self: copy self)
   @_lifetime(copy self)
   package mutating func lengthPrefixed() throws(MalformedBytes) -> RawSpan {
@@ -127,15 +125,15 @@ extension RawSpan {
     unsafe withUnsafeBytes { unsafe [UInt8]($0) }
   }
 
-  /// Whether the first bytes are these.
+  /// Whether the bytes start with this prefix.
   package func starts(with prefix: [UInt8]) -> Bool { starts(with: prefix.bytes) }
 
-  /// Whether the first bytes are these.
+  /// Whether the bytes start with this prefix.
   package func starts(with prefix: RawSpan) -> Bool {
     byteCount >= prefix.byteCount && extracting(first: prefix.byteCount).compare(prefix) == 0
   }
 
-  /// Bytewise order: negative, zero or positive, as `memcmp`, a prefix before what it begins.
+  /// Bytewise order: negative, zero or positive, like `memcmp`. A prefix comes before longer bytes.
   package func compare(_ other: RawSpan) -> Int {
     let common = Swift.min(byteCount, other.byteCount)
     // Safe: both buffers hold at least `common` bytes.

@@ -1,10 +1,11 @@
-// Finds bytes within bytes, and what two have in common. Most places are passed over by looking for
-// the first byte alone, in a loop that the compiler makes fast because nothing else is in it.
+// Finds bytes within bytes, and the common prefix of two byte sequences. The search skips most
+// positions by looking for the first byte alone, in a loop that the compiler makes fast because it
+// contains nothing else.
 
 extension RawSpan {
-  /// Whether `part` is in it.
+  /// Whether the bytes contain `part`.
   ///
-  /// - Complexity: O(n), and the bytes of `part` for each place where its first byte is.
+  /// - Complexity: O(n), plus the bytes of `part` for each position of its first byte.
   package func contains(_ part: RawSpan) -> Bool {
     guard part.byteCount > 0 else { return true }
     let first = part.byte(at: 0)
@@ -19,7 +20,7 @@ extension RawSpan {
     return false
   }
 
-  /// How many bytes at the front are the same in both, counting no further than `limit`.
+  /// The length of the common prefix, counted up to `limit`.
   func sharedPrefix(with other: RawSpan, atMost limit: Int) -> Int {
     let end = min(limit, min(byteCount, other.byteCount))
     var index = 0

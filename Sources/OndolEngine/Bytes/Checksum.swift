@@ -17,13 +17,13 @@ package func contextSeed(salt: UInt64, offset: UInt64) -> UInt64 {
   salt &+ (offset &* 0x9E37_79B9_7F4A_7C15)
 }
 
-/// The checksum written into files: CRC32C over the seed's eight bytes and then `parts`, in the low
-/// half of a 64-bit field whose high half is zero.
+/// The checksum written into files: CRC32C over the seed's eight bytes followed by the given bytes.
+/// It takes the low half of a 64-bit field whose high half is zero.
 package func seededChecksum(_ seed: UInt64, _ bytes: RawSpan) -> UInt64 {
   UInt64(crc32c(bytes, continuing: seedState(seed)))
 }
 
-/// As above, over two pieces that stand one behind the other.
+/// As above, over two consecutive pieces.
 package func seededChecksum(_ seed: UInt64, _ first: RawSpan, _ second: RawSpan) -> UInt64 {
   UInt64(crc32c(second, continuing: crc32c(first, continuing: seedState(seed))))
 }

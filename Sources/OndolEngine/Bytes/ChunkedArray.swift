@@ -1,16 +1,16 @@
-// The segments of a run in the manifest's state. A large run has tens of thousands, edits put some
-// in and take some out anywhere, and old states stay in use by views. In one array each of these
-// would move or copy all behind it, and replaying a manifest would take the square of its length.
-// So the elements lie in chunks: a change moves a chunk's elements and counts the chunks behind,
-// and a copied list shares all chunks but the one that is changed.
+// The segments of a run in the manifest's state. A large run has tens of thousands. Edits insert
+// and remove some at any position, and views continue to use old states. With a single array, each
+// edit would move or copy everything after it, and replaying a manifest would take quadratic time.
+// So the elements are divided into chunks: a change moves one chunk's elements and updates the
+// starts of the chunks after it, and a copied list shares all chunks except the changed one.
 
 /// A list with cheap changes in the middle.
 struct ChunkedArray<Element: Sendable & Equatable>: Sendable {
-  /// Elements of a chunk, at most.
+  /// The most elements in a chunk.
   static var chunkLength: Int { 128 }
 
   private var chunks: [[Element]] = []
-  /// How many elements stand before each chunk.
+  /// The number of elements before each chunk.
   private var starts: [Int] = []
   private(set) var count = 0
 
@@ -19,12 +19,12 @@ struct ChunkedArray<Element: Sendable & Equatable>: Sendable {
     for element in elements { insert(element, at: count) }
   }
 
-  /// How many elements from the front `isBefore` holds of, when it holds of none behind the first
-  /// that it does not hold of.
+  /// The number of leading elements that satisfy `isBefore`. No element after the first that does
+  /// not satisfy it may satisfy it.
   ///
   /// - Complexity: O(log count)
   func partition(_ isBefore: (Element) -> Bool) -> Int {
-    // The last element tells whether the whole chunk is in front.
+    // The last element tells whether the whole chunk comes before.
     let chunk = Self.partition(chunks.count) { isBefore(chunks[$0][chunks[$0].count - 1]) }
     guard chunk < chunks.count else { return count }
     return starts[chunk] + Self.partition(chunks[chunk].count) { isBefore(chunks[chunk][$0]) }
@@ -109,7 +109,7 @@ extension ChunkedArray: RandomAccessCollection {
 }
 
 extension ChunkedArray: Equatable {
-  /// Where chunks begin tells how a list came to be, and is no part of what it is.
+  /// The chunk boundaries depend on how a list was built, and are not part of its value.
   static func == (left: Self, right: Self) -> Bool {
     left.count == right.count && left.elementsEqual(right)
   }

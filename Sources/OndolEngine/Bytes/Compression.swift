@@ -1,17 +1,19 @@
-// LZ4, and the rule when it is worth its decoding time. Blocks are compressed on their way into a
-// segment and decompressed once on their way into the cache, so only the ratio and the decoder's
+// LZ4, and the rule for when it is worth its decoding time. Blocks are compressed on their way into
+// a segment and decompressed once on their way into the cache, so only the ratio and the decoding
 // speed matter.
 
 internal import CLZ4
 
 /// LZ4 blocks.
 enum Compression {
-  /// The most that LZ4 can make of `stored` bytes: 255 for each, and some for the last token.
+  /// The most bytes that `stored` bytes can decompress to: 255 for each, plus a few for the last
+  /// token.
   static func largestRaw(fromStored stored: Int) -> Int {
     stored * 255 + 64
   }
 
-  /// Appends `raw` compressed, and says so; appends nothing when that saves less than an eighth.
+  /// Appends `raw` in compressed form and returns true. If that saves less than an eighth, it
+  /// appends nothing and returns false.
   static func compress(_ raw: RawSpan, appendingTo output: inout [UInt8]) -> Bool {
     let limit = raw.byteCount - raw.byteCount / 8 - 1
     guard limit > 0, raw.byteCount <= 1 << 30 else { return false }
@@ -29,14 +31,14 @@ enum Compression {
     return length > 0
   }
 
-  /// Fills all of `raw` from `stored`; false when `stored` is not exactly that many bytes
-  /// compressed.
+  /// Fills all of `raw` from `stored`. Returns false if `stored` does not decompress to exactly
+  /// that many bytes.
   static func decompress(_ stored: RawSpan, into raw: inout MutableRawSpan) -> Bool {
     unsafe raw.withUnsafeMutableBytes { target in unsafe decompress(stored, target) }
   }
 
-  /// Appends the `count` bytes that `stored` is the compressed form of; false, and nothing is
-  /// appended, when it is not.
+  /// Appends the `count` bytes that `stored` decompresses to. If it does not, returns false and
+  /// appends nothing.
   static func decompress(
     _ stored: RawSpan, appending count: Int, to output: inout [UInt8]
   ) -> Bool {

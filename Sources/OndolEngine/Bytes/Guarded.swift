@@ -1,6 +1,6 @@
-// State behind a lock. One place decides which lock: `Synchronization.Mutex` everywhere, but a
-// pthread mutex under ThreadSanitizer, which does not see through the former on Linux and reports
-// races that are none.
+// State protected by a lock. One place selects the lock: `Synchronization.Mutex` everywhere, except
+// under ThreadSanitizer, which does not understand that lock on Linux and reports false races.
+// There it is a pthread mutex.
 
 #if THREAD_SANITIZER
   import OndolPlatform
@@ -33,7 +33,7 @@
 #else
   import Synchronization
 
-  /// A value that only one thread at a time can touch.
+  /// A value that only one thread at a time can access.
   package final class Guarded<State: ~Copyable>: Sendable {
     private let mutex: Mutex<State>
 

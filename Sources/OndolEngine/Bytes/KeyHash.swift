@@ -1,5 +1,4 @@
-// The hash of a key, as filters on disk use it: it is part of the file format and must never
-// change.
+// The hash of a key for the filters on disk. It is part of the file format and must never change.
 //
 //   multiply(a, b)  = low half of a*b (128 bits) XOR high half
 //   hash            = seed0
@@ -13,8 +12,8 @@
 //   hash = multiply(a XOR seed1, b XOR hash)
 //   hash = multiply(hash XOR seed2, length XOR seed1)
 //
-// Words are read low byte first. `length` is that of the whole key. The construction follows the
-// multiply-and-fold family; the seeds are fractional digits of square roots (of 2, 3 and 5), made
+// Words are little-endian. `length` is the length of the whole key. The construction follows the
+// multiply-and-fold family. The seeds are fractional digits of square roots (of 2, 3 and 5), made
 // odd.
 
 /// The 64-bit hash of a full engine key.
@@ -33,7 +32,7 @@ package enum KeyHash {
   /// - Complexity: O(key length), about 0.2 ns a byte.
   package static func hash(_ key: RawSpan) -> UInt64 { hash(key, seed: seed0) }
 
-  /// Hashes `key` for a table in memory, where nobody who chooses keys may know the seed.
+  /// Hashes `key` for a table in memory. Anyone who can choose keys must not know the seed.
   package static func hash(_ key: RawSpan, seed: UInt64) -> UInt64 {
     var hash = seed
     var offset = 0

@@ -1,13 +1,13 @@
-// The beginning of a key as numbers: what decides most comparisons without touching the key.
+// The beginning of a key as numbers, which decides most comparisons without accessing the key.
 
-/// A key's first twelve bytes, zeros behind a shorter one, as numbers that order as the bytes do.
+/// A key's first twelve bytes, padded with zeros, as numbers that sort like the bytes.
 struct KeyHead: Equatable {
-  /// Bytes of a keyspace.
+  /// The length of a keyspace.
   static let keyspaceLength = 4
 
   /// The first four bytes, which most keys in a memtable share with many others.
   let keyspace: UInt32
-  /// The eight bytes after them.
+  /// The next eight bytes.
   let rest: UInt64
 
   @inline(__always)
@@ -30,8 +30,7 @@ struct KeyHead: Equatable {
   }
 }
 
-/// The first eight bytes of `key`, zeros behind a shorter one, as a number that orders as the bytes
-/// do.
+/// The first eight bytes of `key`, padded with zeros, as a number that sorts like the bytes.
 func keyHead(_ key: RawSpan) -> UInt64 {
   if key.byteCount >= 8 {
     // Safe: any bits are an integer, and the load checks its bounds.

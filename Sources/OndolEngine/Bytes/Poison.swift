@@ -1,9 +1,9 @@
-// Tells AddressSanitizer of memory that an allocator of ours holds free, so that it finds reads of
-// freed blocks as it does those of any other memory. Without it these calls do nothing.
+// Tells AddressSanitizer which memory an allocator of ours considers free, so that it finds reads
+// of freed blocks as it does for any other memory. Without AddressSanitizer these calls do nothing.
 
 internal import COndol
 
-/// Has every access to the bytes reported, until they are unpoisoned.
+/// Makes every access to the bytes an error until they are unpoisoned.
 func poison(_ memory: UnsafeMutableRawPointer, _ count: Int) {
   unsafe ondol_poison(memory, count)
 }

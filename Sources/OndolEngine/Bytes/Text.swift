@@ -1,16 +1,16 @@
-// Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes:
-// Swift's own `==` and `<` on strings follow Unicode's equivalence, under which two different keys
-// could be one.
+// Strings as their UTF-8 bytes. Names and texts are ordered, compared and stored by their bytes,
+// because Swift's own `==` and `<` on strings follow Unicode equivalence, under which two different
+// keys could be equal.
 //
-// The fast way from bytes to a string came with macOS 26. Older systems of Apple's have another,
-// which is a function of its own here, so that tests try it where nobody else needs it.
+// The fast way from bytes to a string came with macOS 26. Older Apple systems use another way, in a
+// separate function, so that tests exercise it on other systems as well.
 
 extension String {
-  /// Lends the UTF-8 bytes to `body`. A string that Foundation made need not be UTF-8 in memory on
-  /// Apple's systems, and then is copied.
+  /// Lends the UTF-8 bytes to `body`. A string that Foundation created need not be UTF-8 in memory
+  /// on Apple's systems, and is copied in that case.
   ///
-  /// Not by `utf8Span`, which came with macOS 26: optimised, what it lends of a short text was
-  /// overwritten before `body` had read it.
+  /// It does not use `utf8Span`, which came with macOS 26: in optimised builds, the bytes that it
+  /// lends for a short text were overwritten before `body` had read them.
   @inlinable package func withUTF8Bytes<Result>(_ body: (RawSpan) -> Result) -> Result {
     var text = self
     // Safe: the buffer is read within the closure only.
@@ -22,7 +22,7 @@ extension String {
     withUTF8Bytes { $0.compare(other) }
   }
 
-  /// The string whose UTF-8 is `bytes`, or nil when they are not UTF-8.
+  /// The string whose UTF-8 is `bytes`, or nil if they are not UTF-8.
   package init?(utf8 bytes: RawSpan) {
     guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
       self.init(repairing: bytes)
@@ -33,7 +33,7 @@ extension String {
     self.init(copying: text)
   }
 
-  /// The same on older systems: bytes that are not UTF-8 are repaired, and then are others.
+  /// The same on older systems. There, bytes that are not UTF-8 are repaired and therefore differ.
   package init?(repairing bytes: RawSpan) {
     // Safe: the buffer is read within the closure only.
     let text = unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
@@ -58,12 +58,12 @@ extension RawSpan {
 }
 
 extension Hasher {
-  /// Feeds the bytes of `text`, and how many they are.
+  /// Feeds the bytes of `text` and their count.
   package mutating func combine(utf8 text: String) {
     text.withUTF8Bytes { combine($0) }
   }
 
-  /// Feeds the bytes, and how many they are.
+  /// Feeds the bytes and their count.
   package mutating func combine(_ bytes: RawSpan) {
     combine(bytes.byteCount)
     // Safe: the buffer is read within the closure only.
@@ -72,7 +72,7 @@ extension Hasher {
 }
 
 extension RawSpan {
-  /// The same bytes, with a subscript that checks its bounds.
+  /// The same bytes, with a bounds-checked subscript.
   @inlinable package var octets: Span<UInt8> {
     @_lifetime(copy self)
     get {
@@ -86,15 +86,16 @@ extension Span<UInt8> {
   @inlinable package var raw: RawSpan {
     @_lifetime(copy self)
     get {
-      // Safe: a `UInt8` has no bits that are not initialised.
+      // Safe: all bits of a `UInt8` are initialised.
       unsafe bytes
     }
   }
 }
 
 extension Span<UInt8> {
-  /// The 64-bit number at `offset`, low byte first, or nil when it is not all there. Inlinable: a
-  /// document's row is read with eight of these, 4 ns each when they are calls.
+  /// The little-endian 64-bit number at `offset`, or nil if it is not completely within bounds. It
+  /// is inlinable because reading a document's row takes eight of these, and each would cost 4 ns
+  /// as a call.
   @inlinable package func word(at offset: Int) -> UInt64? {
     guard offset >= 0, offset <= count - 8 else { return nil }
     // Safe: the bounds were checked, and any bits are a `UInt64`.

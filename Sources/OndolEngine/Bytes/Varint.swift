@@ -1,12 +1,12 @@
-// Unsigned LEB128: seven bits a byte, low first, the top bit says that more follow. Only the
-// shortest form is accepted, so that equal numbers are equal bytes.
+// Unsigned LEB128: seven bits per byte, low bits first, and the top bit means that more bytes
+// follow. Only the shortest form is accepted, so that equal numbers have equal bytes.
 
 /// Lengths and decoding of variable-length integers.
 enum Varint {
   /// The longest encoding of a 64-bit integer.
   static let maximumLength = 10
 
-  /// Bytes that `value` takes.
+  /// The number of bytes for `value`.
   static func length(_ value: UInt64) -> Int {
     value == 0 ? 1 : (70 - value.leadingZeroBitCount) / 7
   }
@@ -28,7 +28,7 @@ extension Array where Element == UInt8 {
     appendVarint(UInt64(value))
   }
 
-  /// Appends an integer, low byte first.
+  /// Appends an integer in little-endian order.
   @inlinable
   package mutating func appendLittleEndian<Integer: FixedWidthInteger>(_ value: Integer) {
     var rest = value.littleEndian
@@ -38,7 +38,7 @@ extension Array where Element == UInt8 {
     }
   }
 
-  /// Appends an integer, high byte first.
+  /// Appends an integer in big-endian order.
   @inlinable
   package mutating func appendBigEndian<Integer: FixedWidthInteger>(_ value: Integer) {
     for shift in stride(from: Integer.bitWidth - 8, through: 0, by: -8) {
@@ -52,7 +52,7 @@ extension Array where Element == UInt8 {
     unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
   }
 
-  /// Writes `value`, low byte first, over the bytes at `offset`.
+  /// Writes `value` in little-endian order over the bytes at `offset`.
   package mutating func overwriteLittleEndian<Integer: FixedWidthInteger>(
     _ value: Integer, at offset: Int
   ) {
@@ -72,13 +72,15 @@ extension Array where Element == UInt8 {
 }
 
 extension Array where Element: BitwiseCopyable {
-  /// The elements, borrowed: `span`, which came with macOS 26, and the same machine code.
+  /// The elements, borrowed. It compiles to the same machine code as `span`, which came with macOS
+  /// 26.
   @inlinable package var elements: Span<Element> {
     @_lifetime(borrow self)
     get {
       let buffer = unsafe withUnsafeBufferPointer { unsafe $0 }
-      // Safe: what is no object is stored in the array itself on every system, at one place until
-      // the array is changed or gone, and the span borrows the array until then.
+      // Safe: elements that are not objects are stored in the array itself on every system. They
+      // stay at one place until the array is changed or released, and the span borrows the array
+      // until then.
       return unsafe _overrideLifetime(Span(_unsafeElements: buffer), borrowing: self)
     }
   }
