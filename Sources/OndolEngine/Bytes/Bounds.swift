@@ -4,8 +4,9 @@
 
 /// Bounds of numbers in files.
 enum Bounds {
-  /// The start of counters that only increase. Code adds to them forever, so the initial value must
-  /// leave room. No database lives long enough to come near this bound.
+  /// The largest initial value of a counter that only increases. Code adds to such counters
+  /// forever, so the initial value must leave room. No database lives long enough to come near the
+  /// end.
   static let greatestCounter: UInt64 = 1 << 62
 
   /// No file has more bytes, rows or references than this. Sums over as many files as a manifest
