@@ -1,18 +1,19 @@
-// Looking at contents for copies and checks: every location of a snapshot, and every frame of what
-// is there. Beside the read path; nothing is kept in memory but a piece of one content.
+// Reads contents for copies and checks: every location of a snapshot, and every frame of the stored
+// bytes. It is separate from the read path and keeps only a piece of one content in memory.
 
 internal import Synchronization
 
 extension Contents {
-  /// Bytes that are read at once.
+  /// Bytes read at once.
   private static let pieceLength = 16 * ContentFrame.length
 
-  /// Has no file go until the answer does, or is ended.
+  /// Prevents the removal of any file until the result is released or ended.
   package func keepFiles() -> ContentCopy { ContentCopy(of: self) }
 
-  /// Reads all of a content and forgets it.
+  /// Reads all of a content and discards the bytes.
   ///
-  /// - Throws: `.corrupt` when a frame is not what was written, `.io` when its file cannot be read.
+  /// - Throws: `.corrupt` if a frame differs from what was written, `.io` if its file cannot be
+  ///   read.
   package func check(_ location: ContentLocation) throws(EngineError) {
     let length = Int(clamping: location.length)
     var start = 0
@@ -25,9 +26,9 @@ extension Contents {
 }
 
 extension Snapshot {
-  /// Shows where each content is, in the order of their digests. Blocks.
+  /// Visits the location of each content, in the order of their digests. Blocks.
   ///
-  /// - Throws: `.corrupt` when a row cannot be read, or is not one of a location.
+  /// - Throws: `.corrupt` if a row cannot be read, or is not a location.
   func forEachLocation(
     _ visit: (ContentLocation) throws(EngineError) -> Void
   ) throws(EngineError) {
@@ -51,7 +52,7 @@ extension Snapshot {
   }
 }
 
-/// Keeps all files of contents where they are, as long as it lives or until it ends.
+/// Keeps all files of contents in place as long as it lives or until it ends.
 package final class ContentCopy: Sendable {
   private let contents: Contents
   private let isOver = Atomic(false)

@@ -1,26 +1,26 @@
-// A large content on its way into a file of its own. It comes in pieces and is never held as a
-// whole: one of a few threads writes pieces while the caller gets the next ones ready, and has the
-// device begin with each at once, so that the sync at the end has little left to wait for. The
-// file has the content's bytes and nothing else; their checksums go into the row that names it. In
-// an encrypted database it has a header, and each frame is sealed and has its tag behind it.
+// Writes a large content into a file of its own. The content arrives in pieces and is never held as
+// a whole. One of a few threads writes pieces while the caller prepares the next ones. It also
+// makes the device start on each piece at once, so that little work is left for the final sync. The
+// file contains only the content's bytes; their checksums go into the row that names the file. In
+// an encrypted database the file has a header, and each frame is encrypted and followed by its tag.
 
-/// Writes one content into one file. One caller at a time.
+/// Writes one content into one file. It serves one caller at a time.
 package final class ContentFileWriter: ContentWriter {
-  /// Bytes of each piece but the last.
+  /// Bytes of each piece except the last.
   package static let pieceLength = 256 << 10
-  /// Pieces on their way to the thread before the caller waits.
+  /// The most pieces in progress before the caller waits.
   private static let mostPieces = 8
-  /// Bytes after which the device is made to have them.
+  /// Bytes after which the file is synced to the device.
   private static let syncLength: UInt64 = 64 << 20
 
   private struct State: Sendable {
-    /// Bytes that were handed over.
+    /// Bytes that the caller has passed in.
     var length: UInt64 = 0
     var checksums: [UInt32] = []
-    /// Pieces handed over that are not written yet.
+    /// Pieces passed in but not written yet.
     var underway = 0
     var failure: EngineError?
-    /// Waits until fewer pieces than so many are on their way.
+    /// Waits until fewer pieces than this are in progress.
     var waiter: (CheckedContinuation<Void, Never>, below: Int)?
     var unsynced: UInt64 = 0
   }
@@ -33,7 +33,7 @@ package final class ContentFileWriter: ContentWriter {
   private let worker: any Worker
   private let state = Guarded(State())
 
-  /// Makes the file. Blocks.
+  /// Creates the file. Blocks.
   init(of contents: Contents, worker: any Worker) throws(EngineError) {
     self.contents = contents
     self.worker = worker
@@ -54,8 +54,8 @@ package final class ContentFileWriter: ContentWriter {
     }
   }
 
-  /// Adds the bytes in `piece`: `pieceLength` of them, or fewer and then they are the last. Returns
-  /// when they are on their way; what fails then is thrown by a later call.
+  /// Adds the bytes in `piece`: `pieceLength` of them, or fewer in the last piece. It returns once
+  /// they are on their way. A later call throws any failure that follows.
   package func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(EngineError) {
     precondition(piece.count <= Self.pieceLength, "a piece too long")
     if piece.isEmpty { return }
@@ -97,7 +97,7 @@ package final class ContentFileWriter: ContentWriter {
     waiter?.resume()
   }
 
-  /// Seals a piece, and writes it.
+  /// Encrypts a piece and writes it.
   private func seal(
     _ piece: RawSpan, at offset: UInt64, by seal: FileSeal
   ) throws(EngineError) -> [UInt32] {
@@ -143,7 +143,7 @@ package final class ContentFileWriter: ContentWriter {
     if isDue { try file.sync() }
   }
 
-  /// Waits until fewer than so many pieces are on their way.
+  /// Waits until fewer pieces than this are in progress.
   private func waitForRoom(_ most: Int) async {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
@@ -155,7 +155,7 @@ package final class ContentFileWriter: ContentWriter {
     }
   }
 
-  /// Makes everything survive a power cut, the file's name included, and says where it is.
+  /// Makes everything survive a power failure, including the file's name, and returns its location.
   package func finish() async throws(EngineError) -> ContentLocation {
     await waitForRoom(1)
     do throws(EngineError) {

@@ -1,7 +1,7 @@
-// Where the bytes of a content are: what the row says that makes a content stored. A tiny content
-// is in the row itself, one of ordinary size in a pack among others, a large one in a file of its
-// own. The row repeats what a reader needs to be sure that it has the right bytes before it: the
-// file's salt, and for a file of its own, which has nothing but the content in it, the checksums.
+// Where the bytes of a content are. A row with this value makes a content stored. A tiny content is
+// in the row itself, one of ordinary size shares a pack with others, and a large one has a file of
+// its own. The row repeats what a reader needs to verify that it has the right bytes: the file's
+// salt and, for a file that contains only the content, the checksums.
 //
 //   01 inline   bytes up to the end
 //   02 pack     number, salt (8), offset, length, bytes of the entry
@@ -11,15 +11,15 @@
 //
 // Numbers without a size are varints.
 
-/// A place in a pack.
+/// A location in a pack.
 package struct PackPlace: Sendable, Hashable {
   package var pack: FileNumber
   package var salt: UInt64
-  /// Of the entry.
+  /// The offset of the entry.
   package var offset: UInt64
   /// Bytes of the content.
   package var length: UInt32
-  /// Bytes of the entry, without the zeros behind it.
+  /// Bytes of the entry, without the padding after it.
   package var entryLength: UInt32
 }
 
@@ -31,7 +31,7 @@ package struct ContentFilePlace: Sendable, Hashable {
   package var length: UInt64
   /// One for each frame.
   package var checksums: [UInt32]
-  /// Whether the file has a header, and each frame is sealed and has its tag behind it.
+  /// Whether the file has a header and each frame is encrypted and followed by its tag.
   package var isSealed = false
 
   /// Bytes of the file.
@@ -41,7 +41,7 @@ package struct ContentFilePlace: Sendable, Hashable {
     return UInt64(DataFileHeader.length) + length + tags
   }
 
-  /// Where a frame stands in the file.
+  /// The location of a frame in the file.
   static func stored(
     _ frame: Int, ofContent length: Int, isSealed: Bool
   ) -> Range<UInt64> {
@@ -61,7 +61,7 @@ package enum ContentLocation: Sendable, Hashable {
   case file(ContentFilePlace)
   case parts(ContentPartsPlace)
 
-  /// The keyspace whose rows say where contents are, each under its content's digest.
+  /// The keyspace whose rows contain the locations. Each row's key is the content's digest.
   package static let keyspace: UInt32 = 1
 
   private enum Kind {
@@ -82,12 +82,12 @@ package enum ContentLocation: Sendable, Hashable {
     }
   }
 
-  /// Whether a store has its bytes, beside the rows.
+  /// Whether a store has its bytes, separate from the rows.
   package var isInParts: Bool {
     if case .parts = self { true } else { false }
   }
 
-  /// Bytes it takes in a file, or beside the rows of a store; none when it is in its row.
+  /// Bytes that it takes in a file, or outside the rows of a store; 0 if it is in its row.
   package var storedBytes: UInt64 {
     switch self {
     case .inline: 0
@@ -129,7 +129,8 @@ package enum ContentLocation: Sendable, Hashable {
     return bytes
   }
 
-  /// Reads a row's value. Lengths agree with each other afterwards; nothing is known of the file.
+  /// Reads a row's value. The lengths are then consistent with each other; the file is not
+  /// examined.
   package init(_ bytes: RawSpan) throws(MalformedBytes) {
     var reader = ByteReader(bytes)
     switch try reader.byte() {
@@ -164,7 +165,7 @@ extension ByteReader {
 }
 
 extension ByteReader {
-  /// Bytes of a content, and a checksum for each of its frames, up to the end.
+  /// The length of a content and the checksums of its frames, up to the end.
   @_lifetime(self: copy self)
   fileprivate mutating func frames() throws(MalformedBytes) -> (UInt64, [UInt32]) {
     let start = offset

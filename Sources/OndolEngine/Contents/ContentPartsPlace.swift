@@ -1,5 +1,5 @@
-// A content in parts on a store: what its location says, and how its bytes are read. Each frame has
-// a checksum, as in files, so that any range is checked without the rest.
+// A content in parts on a store: the contents of its location, and how its bytes are read. Each
+// frame has a checksum, as in files, so that any range can be verified without the rest.
 
 /// A content's parts on a store.
 package struct ContentPartsPlace: Sendable, Hashable {
@@ -9,20 +9,20 @@ package struct ContentPartsPlace: Sendable, Hashable {
   /// One for each frame.
   package var checksums: [UInt32]
 
-  /// What the checksums are seeded with.
+  /// The seed of the checksums.
   static func salt(of id: [UInt8]) -> UInt64 {
     id.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Parts that a content of this length has.
+  /// The number of parts of a content of this length.
   static func count(ofContent length: UInt64) -> Int {
     Int((length + UInt64(ContentPart.length) - 1) / UInt64(ContentPart.length))
   }
 
-  /// Bytes that are asked for at once.
+  /// Bytes requested at once.
   private static let askedAtOnce = 4 * ContentPart.length
 
-  /// The bytes of the content in `range`, which is not empty. Blocks.
+  /// The bytes of the content in `range`, which must not be empty. Blocks.
   func content(
     in range: Range<Int>, of store: any RemoteStore
   ) throws(EngineError) -> [UInt8] {

@@ -1,26 +1,26 @@
-// A large content on its way to a store. It comes in pieces, each of which is a part, and is never
-// held as a whole. The store has the parts before any commit names them.
+// Uploads a large content to a store. The content arrives in pieces, each of which is a part, and
+// is never held as a whole. The store has the parts before any commit names them.
 
-/// Takes one large content in, where it is kept from then on. One caller at a time.
+/// Receives one large content into its permanent location. It serves one caller at a time.
 package protocol ContentWriter: Sendable {
-  /// Adds the bytes in `piece`: `ContentFileWriter.pieceLength` of them, or fewer and then they are
-  /// the last. What fails may be thrown by a later call.
+  /// Adds the bytes in `piece`: `ContentFileWriter.pieceLength` of them, or fewer in the last
+  /// piece. A later call may throw its failure.
   func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(EngineError)
 
-  /// Makes everything survive a power cut, with the commit that names it at the latest, and says
-  /// where it is.
+  /// Makes everything survive a power failure, at the latest together with the commit that names
+  /// it, and returns its location.
   func finish() async throws(EngineError) -> ContentLocation
 
   /// Removes what was written.
   func abandon() async
 }
 
-/// Puts one content on a store.
+/// Uploads one content to a store.
 final class ContentPartsWriter: ContentWriter {
   private struct State: Sendable {
     var length: UInt64 = 0
     var checksums: [UInt32] = []
-    /// When the row was put that keeps the parts from being taken for abandoned.
+    /// When the row was written that keeps the parts from being considered abandoned.
     var noted: Int64?
   }
 
@@ -29,7 +29,7 @@ final class ContentPartsWriter: ContentWriter {
   private let state = Guarded(State())
   private let now: @Sendable () -> Int64
 
-  /// Microseconds after which an upload says again that it goes on.
+  /// Microseconds after which an upload renews its row.
   private static let renewal: Int64 = 300_000_000
 
   init(_ parts: RemoteParts, now: @escaping @Sendable () -> Int64) {
@@ -56,7 +56,7 @@ final class ContentPartsWriter: ContentWriter {
         state.withLock { $0.noted = now }
       }
     } else {
-      // Before the call, which may be carried out though it throws.
+      // Recorded before the call, because the store may perform a call that throws.
       state.withLock { $0.noted = now }
       try await parts.beginUpload(id)
     }

@@ -1,7 +1,7 @@
-// Contents of a damaged database: read by the places that its rows still tell, or found in its
-// files, where packs say themselves what is in them. Nothing is changed there.
+// Contents of a damaged database. They are read from the locations that its rows still contain, or
+// found in its files, where packs describe their own entries. Nothing in the database is changed.
 
-/// What can be read of contents in a directory.
+/// The readable contents in a directory.
 package final class ContentSalvage: Sendable {
   private let directory: any Directory
 
@@ -10,7 +10,7 @@ package final class ContentSalvage: Sendable {
       try environment.fileSystem.openDirectory(at: path, create: false))
   }
 
-  /// The bytes of a content in `range`, as `Contents.read`. Blocks.
+  /// The bytes of a content in `range`, like `Contents.read`. Blocks.
   package func read(
     _ location: ContentLocation, _ range: Range<Int>
   ) throws(EngineError) -> [UInt8] {
@@ -36,8 +36,8 @@ package final class ContentSalvage: Sendable {
     }
   }
 
-  /// Shows every entry of every pack whose head is sound, and where it is. Packs that cannot be
-  /// read are passed over. Blocks.
+  /// Visits every entry with a valid head in every pack, with its location. It skips unreadable
+  /// packs. Blocks.
   package func forEachEntry(
     _ visit: (_ digest: [UInt8], ContentLocation) -> Void
   ) throws(EngineError) {
@@ -59,19 +59,19 @@ package final class ContentSalvage: Sendable {
 
   /// The file with one content and this name. Blocks.
   ///
-  /// - Throws: `.corrupt` where it is sealed and its header cannot be read.
+  /// - Throws: `.corrupt` if it is encrypted and its header cannot be read.
   package func contentFile(_ name: String) throws(EngineError) -> SalvagedContentFile {
     try SalvagedContentFile(
       try directory.open(name, access: .readOnly), directory.keyring)
   }
 }
 
-/// A file with one content of which nothing is known but its name.
+/// A file with one content, of which only the name is known.
 package struct SalvagedContentFile: Sendable {
   private let file: any File
   private let seal: FileSeal?
 
-  /// Bytes that are read at once.
+  /// Bytes read at once.
   private static let piece = 1 << 20
 
   fileprivate init(_ file: any File, _ keyring: Keyring?) throws(EngineError) {
@@ -88,7 +88,7 @@ package struct SalvagedContentFile: Sendable {
     seal = keyring.seal(content: number, salt: header.salt)
   }
 
-  /// Shows all bytes, piece by piece. Nothing says whether they are right. Blocks.
+  /// Visits all bytes piece by piece. Nothing verifies them. Blocks.
   package func forEachPiece(_ visit: ([UInt8]) -> Void) throws(EngineError) {
     var offset: UInt64 = 0
     while case let bytes = try piece(at: offset), !bytes.isEmpty {
@@ -97,12 +97,12 @@ package struct SalvagedContentFile: Sendable {
     }
   }
 
-  /// Some bytes of the content; none at its end. Blocks.
+  /// Some bytes of the content; empty at its end. Blocks.
   ///
-  /// - Throws: `.corrupt` where they were sealed and cannot be opened.
+  /// - Throws: `.corrupt` if they are encrypted and cannot be decrypted.
   package func piece(at offset: UInt64) throws(EngineError) -> [UInt8] {
     guard let seal else { return try file.read(at: offset, count: Self.piece) }
-    // Pieces are whole frames, but for the last.
+    // Pieces consist of whole frames, except the last piece.
     guard offset % UInt64(ContentFrame.length) == 0 else { return [] }
     let frame = Int(offset) / ContentFrame.length
     let start = ContentFilePlace.stored(frame, ofContent: .max, isSealed: true).lowerBound

@@ -1,15 +1,16 @@
-// What whoever reclaims contents asks of the engine: which files there are, what may still be seen
-// and by whom, and to move bytes and let go of files. What is dead is decided above, by rows.
+// The engine's part in reclaiming contents: listing files, finding out which snapshots are still in
+// use, moving bytes and removing files. The layer above decides by its rows which contents are
+// dead.
 
 internal import Synchronization
 
 /// A file of contents.
 package struct ContentFile: Sendable, Hashable {
-  /// What it holds.
+  /// The kind of a file.
   package enum Kind: Sendable, Hashable {
     /// Many contents.
     case pack
-    /// One, and nothing else.
+    /// Exactly one content.
     case content
   }
 
@@ -30,10 +31,10 @@ package struct ContentFile: Sendable, Hashable {
     }
   }
 
-  /// Bytes of a pack that belong to no content.
+  /// Bytes of a pack that do not belong to any content.
   package static var packOverhead: UInt64 { UInt64(DataFileHeader.length) }
 
-  /// The kind and number of a file of this name; nil when it is no file of contents.
+  /// The kind and number of a file with this name; nil if it is not a file of contents.
   static func parse(_ name: String) -> (Kind, FileNumber)? {
     if let pack = FileNumber.parse(name, suffix: ".pack") { return (.pack, pack) }
     if let content = FileNumber.parse(name, suffix: ".content") { return (.content, content) }
@@ -42,9 +43,9 @@ package struct ContentFile: Sendable, Hashable {
 }
 
 extension Contents {
-  /// The files of contents that are there. Blocks.
+  /// The existing files of contents. Blocks.
   ///
-  /// - Complexity: O(names in the directory), and a system call for each such file.
+  /// - Complexity: O(names in the directory), plus a system call for each such file.
   package func listFiles() throws(EngineError) -> [ContentFile] {
     var found: [ContentFile] = []
     for name in try storage.directory.list() {
@@ -53,21 +54,21 @@ extension Contents {
         let size = try storage.directory.open(name, access: .readOnly).size()
         found.append(ContentFile(kind: kind, number: number, sizeBytes: size))
       } catch {
-        // It may have gone meanwhile.
+        // The file may have been removed meanwhile.
         guard error.isMissingFile else { throw error }
       }
     }
     return found
   }
 
-  /// Has nothing more go into a pack. False when it must stay as it is for now: someone writes
-  /// there, or commits are under way that may name what was written last.
+  /// Stops further writes to a pack. Returns false if the pack must stay as it is for now: a thread
+  /// is writing to it, or pending commits may name its latest entries.
   package func seal(_ pack: FileNumber) -> Bool { writer.seal(pack) }
 
-  /// Bytes in each pack that were written for nothing, since this was last asked.
+  /// Bytes written to each pack without being used, since the last call.
   package func takeAbandoned() -> [FileNumber: UInt64] { writer.takeAbandoned() }
 
-  /// Files that nothing names and that should have gone, since this was last asked.
+  /// Files that nothing names and that should have been removed, since the last call.
   package func takeUnremoved() -> [ContentFile] {
     unremoved.withLock { files in
       defer { files = [] }
@@ -75,8 +76,8 @@ extension Contents {
     }
   }
 
-  /// Stores contents, each with its digest, anew: in packs, all or none. They survive a power cut
-  /// when this returns, and are kept until `decide`.
+  /// Stores contents again, each with its digest: in packs, all or none. They survive a power
+  /// failure once this returns, and are kept until `decide`.
   package func append(
     _ contents: [(bytes: [UInt8], digest: [UInt8])]
   ) async throws(EngineError) -> [ContentLocation] {
@@ -85,11 +86,11 @@ extension Contents {
     return try await writer.append(drafts).map { .pack($0) }
   }
 
-  /// Removes files that no location names in any state a power cut can bring back. Readers who have
-  /// them open go on. Gives back those that must stay for now: a copy of the database is being
-  /// made, or the system refused.
+  /// Removes files that no location names in any state that a power failure can restore. Readers
+  /// with an open file continue. Returns the files that must stay for now, because a copy of the
+  /// database is being made or a system call failed.
   package func remove(_ doomed: [ContentFile]) async throws(EngineError) -> [ContentFile] {
-    // What took the names away must not be lost after the files are.
+    // The removal of the names must not be lost once the files are gone.
     try await storage.waitForRecovery()
     try await storage.sequencer.synchronize()
     return try await storage.maintenance.perform { [self] () throws(EngineError) in

@@ -1,11 +1,12 @@
-// Contents: bytes that are named by their digest and stored beside the rows, in packs and in files
-// of their own. This is the engine's side of them: it keeps bytes and says where they are. Which
-// contents there are, and who holds them, is in rows that the floor above writes; a row that says
-// where a content is (see ContentLocation) makes it stored, and nothing else does.
+// Contents: bytes that are named by their digest and stored outside the rows, in packs and in files
+// of their own. The engine's side keeps the bytes and knows their location. The layer above writes
+// rows that record which contents exist and what refers to them. A content is stored if, and only
+// if, a row has its location (see ContentLocation).
 //
-// The order everything rests on: bytes, sync, and only then the commit with the row that names
-// them. So whatever the log brings back after a power cut, the bytes are there. The other way
-// round: the commit that takes the row away, sync, and only then are bytes let go of.
+// Everything depends on this order: write the bytes, sync, and only then make the commit with the
+// row that names them. So the bytes exist for every state that the log can restore after a power
+// failure. Removal uses the reverse order: make the commit that removes the row, sync, and only
+// then release the bytes.
 
 internal import Synchronization
 
@@ -14,19 +15,19 @@ package final class Contents: Sendable {
   let storage: Storage
   let writer: PackWriter
   let files: OpenContentFiles
-  /// The first file number of this life: a file with a smaller one was there before.
+  /// The first file number of this session. A file with a smaller one existed before.
   package let firstNumber: FileNumber
-  /// Whether what an earlier life left is known to be on the device.
+  /// Whether the data of the previous session is known to be on the device.
   private let isReady = Atomic(false)
-  /// Files that nothing names, and that the system did not remove when they were let go of.
+  /// Files that nothing names, and whose removal failed when they were released.
   let unremoved = Guarded<[ContentFile]>([])
-  /// Copies under way, from under which no file may go.
+  /// The number of running copies. No file may be removed during one.
   let copies = Atomic(0)
-  /// What everybody gets who would store bytes outside of rows, where that cannot be.
+  /// The error for every attempt to store bytes outside of rows when that is impossible.
   private let refusal: EngineError?
-  /// Where the bytes are, where a store has the rows.
+  /// The location of the bytes if a store has the rows.
   package let parts: RemoteParts?
-  /// Threads that write large contents: a few for all, however many come at once.
+  /// Threads that write large contents. A few serve all writers.
   private let workers: [any Worker]
   private let writersBegun = Atomic(0)
 
@@ -49,25 +50,25 @@ package final class Contents: Sendable {
 
   // MARK: - Writing
 
-  /// Whether a content of this length is kept in the row that says where it is.
+  /// Whether a content of this length is kept in the row with its location.
   package func isInline(length: Int) -> Bool { length <= storage.options.inlineContentSize }
 
-  /// Bytes that a content may have to go into a row or a pack.
+  /// The most bytes of a content that goes into a row or a pack.
   package var packedLimit: Int {
     max(
       storage.options.inlineContentSize,
       min(storage.options.packedContentSize, PackFormat.largestContent))
   }
 
-  /// A content ready for a pack of this database.
+  /// A content prepared for a pack of this database.
   func draft(_ content: [UInt8], _ digest: [UInt8]) -> PackEntryDraft {
     PackEntryDraft(content, digest: digest, compress: storage.options.compress)
   }
 
-  /// Stores a content of at most `packedLimit` bytes. It survives a power cut when this returns,
-  /// and is kept until `decide`.
+  /// Stores a content of at most `packedLimit` bytes. It survives a power failure once this
+  /// returns, and is kept until `decide`.
   ///
-  /// Throws `.noSpace` when the disk is full; then nothing has happened.
+  /// Throws `.noSpace` without any change if the disk is full.
   package func append(
     _ content: [UInt8], digest: [UInt8]
   ) async throws(EngineError) -> ContentLocation {
@@ -81,7 +82,7 @@ package final class Contents: Sendable {
     }
   }
 
-  /// Begins one large content: in a file of its own or, on a store, in parts.
+  /// Begins one large content, in a file of its own or in parts on a store.
   package func beginLarge() async throws(EngineError) -> any ContentWriter {
     if let parts {
       return ContentPartsWriter(parts, now: storage.environment.now)
@@ -103,12 +104,12 @@ package final class Contents: Sendable {
     }
   }
 
-  /// Says that a commit names what was stored there.
+  /// Reports that a commit names the bytes stored at this location.
   package func decide(_ location: ContentLocation) {
     if case .pack(let place) = location { writer.decide(place, isNamed: true) }
   }
 
-  /// Lets go of bytes that no commit will ever name.
+  /// Releases bytes that no commit will ever name.
   package func discard(_ location: ContentLocation) {
     switch location {
     case .inline: break
@@ -119,7 +120,8 @@ package final class Contents: Sendable {
     }
   }
 
-  /// Removes the file of a content that nothing names. One that stays is left to the reclaimer.
+  /// Removes the file of a content that nothing names. The reclaimer removes it later if this
+  /// fails.
   func removeFile(_ number: FileNumber, length: UInt64) {
     do throws(EngineError) {
       try storage.directory.remove(number.contentFileName)
@@ -141,12 +143,12 @@ package final class Contents: Sendable {
 
   // MARK: - Reading
 
-  /// The bytes of a content in `range`, every frame of which is checked.
+  /// The bytes of a content in `range`. Every frame is verified.
   ///
-  /// - Throws: `.corrupt` when a frame is not what was written; `.wouldBlock` when bytes must come
-  ///   from the device and it may not block; `.io` with `ENOENT` when the content was moved since
-  ///   its location was read.
-  /// - Complexity: one `pread`, two for a part of a long entry of a pack.
+  /// - Throws: `.corrupt` if a frame differs from what was written; `.wouldBlock` if bytes must
+  ///   come from the device and the call may not block; `.io` with `ENOENT` if the content was
+  ///   moved after its location was read.
+  /// - Complexity: one `pread`, or two for a part of a long entry of a pack.
   package func read(
     _ location: ContentLocation, _ range: Range<Int>, mayBlock: Bool
   ) throws(EngineError) -> [UInt8] {
@@ -175,7 +177,7 @@ package final class Contents: Sendable {
     }
   }
 
-  /// The path of a file with a content's bytes and no others, when there is one.
+  /// The path of the file that contains exactly this content's bytes, if there is one.
   package func path(of location: ContentLocation) -> String? {
     guard case .file(let place) = location, !place.isSealed else { return nil }
     return storage.directory.path + "/" + place.file.contentFileName
@@ -188,8 +190,8 @@ package final class Contents: Sendable {
     try await storage.views.current.reads.perform { (_) throws(E) in try body() }
   }
 
-  /// The same for what may wait for a server: whoever waits for too long, or is cancelled, gets an
-  /// error.
+  /// The same for work that may wait for a server. A caller that waits too long or is cancelled
+  /// receives an error.
   package func readPatiently<R: Sendable>(
     _ body: @escaping @Sendable () throws(EngineError) -> R
   ) async throws(EngineError) -> R {
@@ -205,7 +207,7 @@ package final class Contents: Sendable {
 }
 
 extension ContentFilePlace {
-  /// The bytes of the content in `range`, which is not empty; `file` is the content's.
+  /// The bytes of the content in `range`, which must not be empty; `file` is the content's file.
   func content(
     in range: Range<Int>, of file: any File, seal: FileSeal? = nil, mayBlock: Bool
   ) throws(EngineError) -> [UInt8] {
@@ -243,7 +245,7 @@ extension ContentFilePlace {
 }
 
 extension File {
-  /// The bytes at `offset`, all of which must be there.
+  /// The bytes at `offset`. All of them must exist.
   func take(at offset: UInt64, count: Int, mayBlock: Bool) throws(EngineError) -> [UInt8] {
     let bytes: [UInt8]
     if mayBlock {

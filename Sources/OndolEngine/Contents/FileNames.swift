@@ -1,4 +1,4 @@
-// Which files of a directory are a database's, by their names.
+// Decides by name which files of a directory belong to a database.
 
 extension FileNumber {
   /// The number in the name of a file of a database.
@@ -8,7 +8,7 @@ extension FileNumber {
       ?? ContentFile.parse(name)?.1
   }
 
-  /// Whether a database has files of this name, numbered or not.
+  /// Whether a database uses files with this name, numbered or not.
   static func mayBeOfFile(_ name: String) -> Bool {
     switch name {
     case Superblock.name, SpaceReserve.name, GroupKeysFile.name, "LOCK": true

@@ -1,30 +1,31 @@
-// Rows about parts on a store that no location names: of contents that are being uploaded, and of
-// those that are to be removed. Such a row is there before the first part is and until the last is
-// gone. The commit that makes a content stored takes the row of its upload away and guards it; who
-// removes parts has taken it away before, and left another in the same commit. So of the two one
-// comes first, and whatever dies in between leaves a row that leads to what it left. The store puts
-// parts only while the row of their upload is there: none comes after its removal.
+// Rows for parts on a store that no location names: contents that are being uploaded, and contents
+// that are to be removed. Such a row exists before the first part and until the last part is gone.
+// The commit that makes a content stored removes the row of its upload and guards it. A process
+// that removes parts first removes that row as well, and adds another one in the same commit. So
+// one of the two commits comes first, and a process that dies in between leaves a row that leads to
+// the remaining parts. The store accepts parts only while the row of their upload exists, so none
+// arrives after its removal.
 //
 //   key: keyspace 6, id, state (1);  value: commit (8), time (8), bytes of the content (varint)
 
 /// Parts that no location names.
 package struct LooseParts: Sendable, Equatable {
   package enum State: UInt8, Sendable {
-    /// Somebody uploads them, and has said so at the row's time.
+    /// A process is uploading them, and confirmed that at the row's time.
     case uploading = 1
-    /// Nobody will ever name them.
+    /// No commit will ever name them.
     case unwanted = 2
-    /// They were stored until the row's commit: readers of what was before may be at them.
+    /// They were stored until the row's commit. Readers of earlier states may still use them.
     case givenUp = 3
   }
 
   package let id: [UInt8]
   package let state: State
-  /// The commit that has put the row.
+  /// The commit that wrote the row.
   package private(set) var sequence = SequenceNumber.zero
   /// That commit's time.
   package private(set) var time: Int64 = 0
-  /// Bytes of the content, as far as they are known.
+  /// Bytes of the content, as far as known.
   package let length: UInt64
 
   package init(_ id: [UInt8], _ state: State, length: UInt64) {
@@ -59,7 +60,7 @@ package struct LooseParts: Sendable, Equatable {
 
   package var key: [UInt8] { Self.key(id, state) }
 
-  /// Puts the row; the commit fills its number and time in.
+  /// Adds the row to the batch. The commit fills in its number and time.
   package func put(into batch: inout Batch) {
     var bytes = [UInt8](repeating: 0, count: 16)
     bytes.appendVarint(length)
@@ -67,7 +68,7 @@ package struct LooseParts: Sendable, Equatable {
     batch.put(key.bytes, bytes.bytes, stamps: [(0, .sequence), (8, .time)])
   }
 
-  /// Has nobody name the parts of an upload from this commit on, nor put more.
+  /// Prevents commits from naming the parts of an upload, and further parts, from this commit on.
   package static func forsake(_ id: [UInt8], length: UInt64, in batch: inout Batch) {
     batch.delete(key(id, .uploading).bytes)
     LooseParts(id, .unwanted, length: length).put(into: &batch)

@@ -1,18 +1,19 @@
-// The packs and content files that reads have open, some of many. An open file can be read after
-// its name is gone, so whoever removes one asks nobody here; a reader who comes too late to open it
-// finds no such file, and looks again where the content is now.
+// The packs and content files that reads keep open, up to a limit. An open file remains readable
+// after its name is removed, so a removal needs no coordination with this class. A reader that
+// tries to open a file too late finds it missing, and looks up the content's current location
+// again.
 
-/// A file of contents that is open, and what opens what is in it.
+/// An open file of contents, and what decrypts its entries.
 struct OpenContentFile: Sendable {
   let file: any File
   let seal: FileSeal?
 }
 
-/// Keeps a bounded number of files open.
+/// Keeps a limited number of files open.
 final class OpenContentFiles: Sendable {
   private struct State: Sendable {
     var files: [FileNumber: OpenContentFile] = [:]
-    /// The longest open first.
+    /// The file opened earliest comes first.
     var order: [FileNumber] = []
   }
 
@@ -27,7 +28,7 @@ final class OpenContentFiles: Sendable {
     self.limit = limit
   }
 
-  /// The pack, whose header must say that it is the one with this salt.
+  /// The pack. Its header must have this salt.
   func pack(_ number: FileNumber, salt: UInt64) throws(EngineError) -> OpenContentFile {
     try file(number) { () throws(EngineError) in
       let file = try directory.openForReads(number.packName, held: false)
@@ -43,7 +44,7 @@ final class OpenContentFiles: Sendable {
     }
   }
 
-  /// The file of one content, which must have this length.
+  /// The file of one content. It must have this length.
   func contentFile(_ place: ContentFilePlace) throws(EngineError) -> OpenContentFile {
     try file(place.file) { () throws(EngineError) in
       let file = try directory.openForReads(place.file.contentFileName, held: false)
@@ -59,7 +60,7 @@ final class OpenContentFiles: Sendable {
     }
   }
 
-  /// Closes a file once its readers are done.
+  /// Closes a file once its readers are finished.
   func forget(_ number: FileNumber) {
     let file = state.withLock { state -> OpenContentFile? in
       state.order.removeAll { $0 == number }

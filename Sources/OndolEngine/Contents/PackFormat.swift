@@ -1,6 +1,6 @@
-// The bytes of a pack: contents of ordinary size one behind the other, so that a thousand images
-// cost a few files and share their syncs. A pack is appended to until it has its size; its bytes
-// never change. An entry says what it is, so that locations can be made anew from packs alone.
+// The bytes of a pack: consecutive contents of ordinary size, so that a thousand images need only a
+// few files and share their syncs. Entries are appended to a pack until it is full; its bytes never
+// change. An entry describes itself, so that locations can be rebuilt from packs alone.
 //
 //   header 64 | entries
 //
@@ -18,34 +18,36 @@
 //   56      frame table, 8 a frame: stored bytes (4), low half of X(offset of the frame, those) (4)
 //           frames
 //
-// In an encrypted pack an entry begins with 'O' 'D' 'E' 02. Behind the table, and under the head's
-// checksum, stand 6 random bytes, 2 zeros and a tag of 16; the digest is sealed with bytes 0..<16
-// in its context, and each frame, once compressed, by itself, with its tag among its stored bytes.
-// The nonces are made of the entry's offset, which frame it is, and the random bytes: where a power
-// cut takes an entry without a trace, another is written at the same place.
+// In an encrypted pack an entry begins with 'O' 'D' 'E' 02. The table is followed by 6 random
+// bytes, 2 zeros and a tag of 16, which the head's checksum covers as well. The digest is encrypted
+// with bytes 0..<16 as its context. Each frame is encrypted separately after compression, and its
+// tag counts among its stored bytes. The nonces are made of the entry's offset, the frame's index
+// and the random bytes, because after a power failure that erases an entry without a trace, another
+// is written at the same place.
 //
-// A frame is 64 KiB of the content, the last one what is left. It is compressed (LZ4) when it has
-// fewer stored bytes than that. What is behind an entry, up to the next multiple of 8, is zeros;
-// and what a crash or a full disk has cut short is no entry, stands anywhere, and is dead.
+// A frame is 64 KiB of the content; the last one is the rest. It is compressed (LZ4) if it has
+// fewer stored bytes than that. The space after an entry, up to the next multiple of 8, is filled
+// with zeros. Whatever a crash or a full disk has truncated is not an entry; it may be anywhere,
+// and is dead.
 
-/// How a content is cut, in packs and in files of its own.
+/// How a content is divided, in packs and in files of its own.
 package enum ContentFrame {
   /// Bytes of a content that one checksum covers.
   package static let length = 64 << 10
-  /// Bytes of a content, whose checksums must fit a row.
+  /// The largest content, whose checksums must fit into a row.
   package static let largestContent: UInt64 = 1 << 39
 
   package static func count(ofContent length: UInt64) -> Int {
     Int((length + UInt64(Self.length) - 1) / UInt64(Self.length))
   }
 
-  /// The bytes of a content that a frame has.
+  /// The bytes of a content that are in a frame.
   package static func range(_ frame: Int, ofContent length: Int) -> Range<Int> {
     let start = frame * Self.length
     return start..<min(start + Self.length, length)
   }
 
-  /// Where a frame stands among those of a content that are sealed, each with its tag behind it.
+  /// The location of a frame among the encrypted frames of a content, each followed by its tag.
   package static func sealedRange(_ frame: Int, ofContent length: Int) -> Range<Int> {
     let start = frame * (Self.length + SealFormat.tagLength)
     return start..<(start + range(frame, ofContent: length).count + SealFormat.tagLength)
@@ -59,7 +61,7 @@ package enum ContentFrame {
 
 extension DataFileHeader.Kind {
   static let pack = Self(magic: [0x89, 0x4f, 0x44, 0x50, 0x0d, 0x0a, 0x1a, 0x0a])
-  /// One content, sealed; one in the clear has no header.
+  /// One encrypted content. Without encryption the file has no header.
   static let content = Self(magic: [0x89, 0x4f, 0x44, 0x43, 0x0d, 0x0a, 0x1a, 0x0a])
 }
 
@@ -67,40 +69,40 @@ extension DataFileHeader.Kind {
 enum PackFormat {
   static let entryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x01]
   static let sealedEntryMagic: [UInt8] = [0x4f, 0x44, 0x45, 0x02]
-  /// What of an entry's head is sealed with its digest.
+  /// The part of an entry's head that is authenticated together with its digest.
   static let sealedContextLength = 16
-  /// Random bytes and a tag behind the table of a sealed entry.
+  /// The random bytes and the tag after the table of an encrypted entry.
   static let sealedHeadLength = 8 + SealFormat.tagLength
   static let alignment: UInt64 = 8
   static let entryHeaderLength = 56
-  /// What of an entry's header its checksum covers, beside the table.
+  /// The part of an entry's header that its checksum covers in addition to the table.
   static let checkedLength = 48
   static let tableRowLength = 8
   static let digestLength = 32
 
-  /// Bytes of a content in a pack.
+  /// The largest content in a pack.
   static let largestContent = 4 << 20
   static let largestEntry =
     leastEntry(ofContent: largestContent) + largestContent + sealedHeadLength
     + ContentFrame.count(ofContent: UInt64(largestContent)) * SealFormat.tagLength
   static let largestOffset: UInt64 = 1 << 40
 
-  /// Bytes in front of an entry's frames.
+  /// Bytes before an entry's frames.
   static func headLength(frames: Int, isSealed: Bool = false) -> Int {
     entryHeaderLength + frames * tableRowLength + (isSealed ? sealedHeadLength : 0)
   }
 
-  /// The random bits of an entry: as many as its nonces have room for.
+  /// The random bits of an entry: as many as fit into its nonces.
   static let chanceMask: UInt64 = (1 << 48) - 1
 
-  /// The nonce of the digest, when `part` is 0, or of a frame, which is counted from 1.
+  /// The nonce of the digest if `part` is 0, otherwise of a frame, counted from 1.
   static func nonce(entryAt offset: UInt64, _ part: Int, _ chance: UInt64) -> SealNonce {
     SealNonce(
       place: offset | UInt64(part) << 40 | (chance & 0xFFFF) << 48,
       extra: UInt32(truncatingIfNeeded: chance >> 16))
   }
 
-  /// Bytes in front of the frames of a content of this length, and one for each frame.
+  /// The bytes before the frames of a content of this length, plus one for each frame.
   static func leastEntry(ofContent length: Int) -> Int {
     let frames = ContentFrame.count(ofContent: UInt64(length))
     return headLength(frames: frames) + frames
@@ -111,16 +113,17 @@ enum PackFormat {
 
 // MARK: - Writing
 
-/// A content ready for a pack, but for the checksums, which need its place.
+/// A content prepared for a pack, except for the checksums, which depend on its location.
 struct PackEntryDraft: Sendable {
   let digest: [UInt8]
   let length: Int
-  /// Bytes of each frame as it is stored, without its tag.
+  /// Bytes of each stored frame, without its tag.
   private(set) var frameLengths: [Int] = []
-  /// The frames as they are stored; those of the content itself when none is compressed.
+  /// The stored frames, or the content's own bytes if none is compressed.
   private(set) var stored: [UInt8]
 
-  /// Bytes in the middle of a content that are compressed to see whether it is worth it.
+  /// Bytes in the middle of a content that are compressed as a sample, to see whether it is worth
+  /// it.
   private static let sampleLength = 4 << 10
 
   /// - Parameter compress: whether it may be compressed.
@@ -155,22 +158,22 @@ struct PackEntryDraft: Sendable {
     return Compression.compress(sample, appendingTo: &output)
   }
 
-  /// Bytes of the entry in a pack that is sealed, or in one that is not.
+  /// Bytes of the entry in an encrypted pack, or in one that is not encrypted.
   func entryLength(isSealed: Bool) -> Int {
     let tags = isSealed ? frameLengths.count * SealFormat.tagLength : 0
     return PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
       + stored.count + tags
   }
 
-  /// Appends the entry as it is at `offset`, and the zeros behind it.
+  /// Appends the entry in the form for `offset`, and the padding after it.
   ///
-  /// - Parameter seal: what seals the pack, when it is sealed.
+  /// - Parameter seal: encrypts the pack, if it is encrypted.
   func append(to bytes: inout [UInt8], salt: UInt64, offset: UInt64, seal: FileSeal? = nil) {
     let isSealed = seal != nil
     let chance = (seal?.random() ?? 0) & PackFormat.chanceMask
     let head = bytes.count
     let headLength = PackFormat.headLength(frames: frameLengths.count, isSealed: isSealed)
-    // Room for the head, which is known once the frames are.
+    // Space for the head, which is known once the frames are written.
     bytes.append(contentsOf: repeatElement(0, count: headLength))
     var table: [UInt8] = []
     table.reserveCapacity(headLength - PackFormat.entryHeaderLength)
@@ -208,11 +211,11 @@ struct PackEntryDraft: Sendable {
 
 // MARK: - Reading
 
-/// The head of an entry: what it is and how its frames stand.
+/// The head of an entry: its description and the layout of its frames.
 package struct PackEntry: Sendable, Equatable {
-  /// A frame as it is stored.
+  /// A stored frame.
   struct Frame: Sendable, Equatable {
-    /// Where it begins, counted from the entry.
+    /// Its start relative to the entry.
     var start: Int
     var storedLength: Int
     var checksum: UInt32
@@ -222,10 +225,10 @@ package struct PackEntry: Sendable, Equatable {
   package var length: Int
   package var entryLength: Int
   var frames: [Frame]
-  /// Random bits of a sealed entry's nonces.
+  /// The random bits of an encrypted entry's nonces.
   private var chance: UInt64 = 0
 
-  /// Bytes of the head of the entry whose first bytes these are.
+  /// Bytes of the head of the entry that starts with these bytes.
   static func headLength(_ bytes: RawSpan, isSealed: Bool = false) throws(MalformedBytes) -> Int {
     var reader = ByteReader(bytes)
     let magic = isSealed ? PackFormat.sealedEntryMagic : PackFormat.entryMagic
@@ -241,9 +244,9 @@ package struct PackEntry: Sendable, Equatable {
     return PackFormat.headLength(frames: Int(frames), isSealed: isSealed)
   }
 
-  /// Verifies the head at the front of `bytes`, which stand at `offset` of a pack.
+  /// Verifies the head at the start of `bytes`, which are at `offset` of a pack.
   ///
-  /// - Parameter seal: what seals the pack, when it is sealed.
+  /// - Parameter seal: decrypts the pack, if it is encrypted.
   init(
     _ bytes: RawSpan, salt: UInt64, offset: UInt64, seal: FileSeal? = nil
   ) throws(MalformedBytes) {
@@ -294,7 +297,7 @@ package struct PackEntry: Sendable, Equatable {
     else { throw FileSeal.forged }
   }
 
-  /// Appends what `frame` has of the content. `stored` are the bytes of the frame, at
+  /// Appends the part of the content that is in `frame`. `stored` are the bytes of the frame, at
   /// `offset` of the pack.
   func appendRaw(
     _ frame: Int, from stored: RawSpan, salt: UInt64, offset: UInt64, seal: FileSeal? = nil,

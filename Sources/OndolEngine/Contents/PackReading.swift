@@ -1,5 +1,5 @@
-// Reading from packs: one content by its place, and all entries from the front, as those do who
-// look for what is still alive in a pack.
+// Reads packs: one content by its location, or all entries from the start, to find what is still
+// live in a pack.
 
 /// Reads one entry.
 struct PackReading {
@@ -8,7 +8,7 @@ struct PackReading {
   private let seal: FileSeal?
   private let mayBlock: Bool
 
-  /// An entry up to so many bytes is read as a whole, whatever part of it is wanted.
+  /// An entry up to this size is read as a whole, whichever part of it is requested.
   private static let shortEntry = 256 << 10
 
   init(_ place: PackPlace, file: any File, seal: FileSeal? = nil, mayBlock: Bool) {
@@ -18,7 +18,7 @@ struct PackReading {
     self.mayBlock = mayBlock
   }
 
-  /// The bytes of the content in `range`, which is not empty.
+  /// The bytes of the content in `range`, which must not be empty.
   func content(in range: Range<Int>) throws(EngineError) -> [UInt8] {
     let isWhole = range.count == Int(place.length) || Int(place.entryLength) <= Self.shortEntry
     let frameCount = ContentFrame.count(ofContent: UInt64(place.length))
@@ -57,7 +57,7 @@ struct PackReading {
     }
   }
 
-  /// The frames as they were before they were stored. `stored` begins at `start` of the entry.
+  /// The frames in their original form. `stored` begins at `start` of the entry.
   private func restored(
     _ wanted: ClosedRange<Int>, of entry: PackEntry, in stored: RawSpan, startingAt start: Int
   ) throws(EngineError) -> [UInt8] {
@@ -84,10 +84,10 @@ struct PackReading {
   }
 }
 
-/// Goes through a pack's entries in the order in which they stand. What is no entry is passed over:
-/// a crash or a full disk may have left some, and damage makes some.
+/// Iterates over a pack's entries in file order. It skips bytes that are not an entry, which a
+/// crash, a full disk or damage may have left.
 struct PackWalk {
-  /// An entry, and where it is.
+  /// An entry and its location.
   struct Found: Sendable {
     var digest: [UInt8]
     var place: PackPlace
@@ -116,7 +116,7 @@ struct PackWalk {
     end = try file.size()
   }
 
-  /// The next entry whose head is sound; nil at the end. Its frames are not looked at.
+  /// The next entry with a valid head; nil at the end. Its frames are not examined.
   mutating func next() throws(EngineError) -> Found? {
     while offset < end {
       if let entry = try entryHere() {

@@ -1,14 +1,14 @@
-// Where contents of ordinary size are appended. Whoever comes while nothing is written writes and
-// syncs its entry on its own thread; who comes meanwhile waits for the next write, which takes all
-// of them at once with one sync. An entry is on the device before its writer returns, so no commit
-// can name bytes that a power cut takes.
+// Appends contents of ordinary size. A caller that arrives while no write is running writes and
+// syncs its entry on its own thread. Later callers wait for the next write, which takes all of
+// their entries with one sync. An entry is on the device before its writer returns, so no commit
+// can name bytes that a power failure erases.
 //
-// A pack is never written twice in one place. After a failed write or sync nothing more goes into
-// that pack: what is in it and was synced stays good, the rest is dead.
+// A pack is never written twice at one place. After a failed write or sync, that pack receives
+// nothing more. The synced entries in it remain valid; the rest is dead.
 
 /// Appends contents to packs.
 final class PackWriter: Sendable {
-  /// The pack that is appended to.
+  /// The pack that receives entries.
   private struct Target: Sendable {
     var number: FileNumber
     var file: any File
@@ -16,7 +16,7 @@ final class PackWriter: Sendable {
     var seal: FileSeal?
     /// Where the next entry begins.
     var end: UInt64
-    /// Bytes from the start for which the disk has given room.
+    /// Bytes from the start for which the disk has reserved space.
     var reserved: UInt64
   }
 
@@ -28,15 +28,15 @@ final class PackWriter: Sendable {
   private struct State: Sendable {
     var target: Target?
     var waiting: [Request] = []
-    /// Someone writes; only that one touches `target`.
+    /// Whether a thread is writing. Only that thread accesses `target`.
     var isWriting = false
-    /// Whether the packs of an earlier life were looked at.
+    /// Whether the packs of the previous session were examined.
     var hasLooked = false
-    /// Packs that get nothing more.
+    /// Packs that receive no more entries.
     var sealed: Set<FileNumber> = []
-    /// Entries in each pack of which it is not yet decided yet whether a commit names them.
+    /// For each pack, the entries of which it is not decided yet whether a commit names them.
     var undecided: [FileNumber: Int] = [:]
-    /// Bytes in each pack that no commit came to name, since somebody asked.
+    /// Bytes in each pack that no commit has named, since the last call.
     var abandoned: [FileNumber: UInt64] = [:]
   }
 
@@ -48,11 +48,11 @@ final class PackWriter: Sendable {
   private let worker: any Worker
   private let state = Guarded(State())
 
-  /// Bytes of an entry from which its writer does not keep a thread of the pool for the device.
+  /// The size of an entry from which its writer does not block a thread of the pool on the device.
   private static let longEntry = 64 << 10
   /// Bytes written at once.
   private static let longestWrite = 8 << 20
-  /// Bytes of room asked for at once.
+  /// Bytes of space reserved at once.
   private static let piece: UInt64 = 4 << 20
 
   init(
@@ -69,7 +69,7 @@ final class PackWriter: Sendable {
 
   // MARK: - Appending
 
-  /// Appends entries, all or none; they are on the device when this returns. Their pack is kept
+  /// Appends entries, all or none. They are on the device once this returns. Their pack is kept
   /// until `decide` was called for each.
   func append(_ drafts: [PackEntryDraft]) async throws(EngineError) -> [PackPlace] {
     if claim(drafts) {
@@ -89,7 +89,7 @@ final class PackWriter: Sendable {
     return try result.get()
   }
 
-  /// Whether the caller may write at once on its own thread.
+  /// Whether the caller may write immediately on its own thread.
   private func claim(_ drafts: [PackEntryDraft]) -> Bool {
     guard options.callersSync, drafts.length < Self.longEntry else { return false }
     return state.withLock { state in
@@ -99,7 +99,7 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// Whether others wait, for whom the turn goes on.
+  /// Whether other callers wait, to whom the turn passes.
   private func endTurn(_ state: inout State) -> Bool {
     state.isWriting = !state.waiting.isEmpty
     return state.isWriting
@@ -121,7 +121,7 @@ final class PackWriter: Sendable {
 
   // MARK: - Writing
 
-  /// Writes what several ask for, in as few pieces as possible. One at a time.
+  /// Writes the entries of several callers, in as few pieces as possible. One call at a time.
   private func write(_ asked: [[PackEntryDraft]]) -> [Result<[PackPlace], EngineError>] {
     var results: [Result<[PackPlace], EngineError>] = []
     results.reserveCapacity(asked.count)
@@ -141,7 +141,7 @@ final class PackWriter: Sendable {
           places = places.dropFirst(drafts.count)
         }
       } catch {
-        // Nothing names what may stand there; in a new pack that is all there is.
+        // Nothing names the bytes that may be there. In a new pack they are all of its entries.
         if let failed = leaveTarget() {
           let dead = group.joined().reduce(UInt64(0)) {
             $0 + PackFormat.aligned(UInt64($1.entryLength(isSealed: true)))
@@ -179,7 +179,7 @@ final class PackWriter: Sendable {
     return places
   }
 
-  /// Sets room aside for everything up to the target's end, and more where there is more.
+  /// Reserves space up to the target's end, and more if available.
   private func reserve(_ target: inout Target) throws(EngineError) {
     guard target.end > target.reserved else { return }
     let wanted = target.end + Self.piece
@@ -192,8 +192,8 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// The pack that the next entries go into: the one in use unless it is full, or the last one of
-  /// an earlier life, or a new one.
+  /// The pack for the next entries: the one in use unless it is full, or the last one of the
+  /// previous session, or a new one.
   private func ready() throws(EngineError) -> Target {
     let (target, hasLooked) = state.withLock { ($0.target, $0.hasLooked) }
     if let target {
@@ -227,7 +227,7 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// The newest pack of an earlier life, when it has room.
+  /// The newest pack of the previous session, if it has space.
   private func adopt() throws(EngineError) -> Target? {
     let numbers = try directory.list().compactMap { FileNumber.parse($0, suffix: ".pack") }
     guard let newest = numbers.max(), isCurrent(newest),
@@ -246,12 +246,12 @@ final class PackWriter: Sendable {
       end: PackFormat.aligned(size), reserved: 0)
   }
 
-  /// Whether a pack is sealed as new ones are: into others nothing goes any more.
+  /// Whether a pack is encrypted like new ones. Others receive no more entries.
   private func isCurrent(_ pack: FileNumber) -> Bool {
     directory.keyring?.isCurrent(pack) ?? true
   }
 
-  /// Goes on in another pack; answers which one is left.
+  /// Continues in another pack. Returns the one that was in use.
   @discardableResult
   private func leaveTarget() -> FileNumber? {
     let target = state.withLock { state in
@@ -266,7 +266,7 @@ final class PackWriter: Sendable {
 
   // MARK: - Afterwards
 
-  /// Says that a commit names an entry, or that none ever will.
+  /// Reports that a commit names an entry, or that none ever will.
   func decide(_ place: PackPlace, isNamed: Bool) {
     state.withLock { state in
       guard let count = state.undecided[place.pack] else { return }
@@ -277,7 +277,7 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// The bytes of entries in each pack that no commit came to name, since this was last asked.
+  /// The bytes of entries in each pack that no commit has named, since the last call.
   func takeAbandoned() -> [FileNumber: UInt64] {
     state.withLock { state in
       defer { state.abandoned = [:] }
@@ -285,8 +285,8 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// Has nothing more go into a pack. False while someone writes there, or it is not decided yet
-  /// whether its newest entries count.
+  /// Stops further writes to a pack. Returns false while a thread writes to it, or as long as it is
+  /// not decided whether its newest entries are used.
   func seal(_ pack: FileNumber) -> Bool {
     let target: Target? = state.withLock { state in
       guard state.target?.number == pack, !state.isWriting else { return nil }
@@ -295,7 +295,7 @@ final class PackWriter: Sendable {
     }
     target?.file.giveBack(behind: target?.end ?? .max)
     return state.withLock { state in
-      // One who looks for a pack to go on with may have found this one, and not said so yet.
+      // A thread that looks for a pack to continue may have found this one and not recorded it yet.
       if state.isWriting, state.target == nil || state.target?.number == pack { return false }
       guard state.target?.number != pack else { return false }
       state.sealed.insert(pack)
@@ -303,7 +303,7 @@ final class PackWriter: Sendable {
     }
   }
 
-  /// Gives back the room that was kept, and ends the thread.
+  /// Releases the reserved space and ends the thread.
   func close() async {
     let target = state.withLock { state in
       defer { state.target = nil }
@@ -315,18 +315,18 @@ final class PackWriter: Sendable {
 }
 
 extension Keyring {
-  /// What seals the entries of a pack.
+  /// What encrypts the entries of a pack.
   func seal(pack number: FileNumber, salt: UInt64) -> FileSeal? {
     seal(.pack, number: number, salt: salt)
   }
 
-  /// What seals the file of one content.
+  /// What encrypts the file of one content.
   func seal(content number: FileNumber, salt: UInt64) -> FileSeal? {
     seal(.content, number: number, salt: salt)
   }
 }
 
 extension [PackEntryDraft] {
-  /// Bytes of all entries, in a pack that is sealed; a few less in one in the clear.
+  /// Bytes of all entries in an encrypted pack. Without encryption they are slightly fewer.
   fileprivate var length: Int { reduce(0) { $0 + $1.entryLength(isSealed: true) } }
 }

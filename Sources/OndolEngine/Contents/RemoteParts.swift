@@ -1,5 +1,5 @@
-// The parts of contents on a store, as the engine's other calls see them: with the rows that say
-// which of them no location names, and with calls made again that have had no answer.
+// The parts of contents on a store, for the engine's other calls. It maintains the rows for parts
+// that no location names, and repeats calls that received no answer.
 
 /// The parts of a database's contents.
 package final class RemoteParts: Sendable {
@@ -21,7 +21,7 @@ package final class RemoteParts: Sendable {
     return id
   }
 
-  /// The moment by the store's clock, behind all commits that are shown.
+  /// The current time by the store's clock, which is after all visible commits.
   package func now() async throws(EngineError) -> Int64 {
     let clock = try await session.ask { store async throws(EngineError) in try await store.clock() }
     return max(clock, session.window.point.time)
@@ -29,8 +29,8 @@ package final class RemoteParts: Sendable {
 
   // MARK: - Uploads
 
-  /// Says that somebody begins to upload a content. Whatever of its parts survives a power cut,
-  /// this does.
+  /// Records that this process begins to upload a content. The record survives whenever any of the
+  /// parts survives a power failure.
   func beginUpload(_ id: [UInt8]) async throws(EngineError) {
     try await session.within { [session] () async throws(EngineError) in
       var batch = Batch()
@@ -39,9 +39,9 @@ package final class RemoteParts: Sendable {
     }
   }
 
-  /// Says that somebody still uploads a content.
+  /// Records that this process is still uploading a content.
   ///
-  /// - Throws: `.stale` when it was taken for abandoned meanwhile.
+  /// - Throws: `.stale` if the upload was considered abandoned meanwhile.
   func renewUpload(
     _ id: [UInt8], length: UInt64, _ durability: Durability
   ) async throws(EngineError) {
@@ -57,9 +57,9 @@ package final class RemoteParts: Sendable {
     guard isThere != nil else { throw .stale }
   }
 
-  /// Puts a part.
+  /// Writes a part.
   ///
-  /// - Throws: `.stale` when the content was taken for abandoned meanwhile.
+  /// - Throws: `.stale` if the upload was considered abandoned meanwhile.
   func put(_ id: [UInt8], part: Int, _ bytes: [UInt8]) async throws(EngineError) {
     let isThere = try await session.ask { store async throws(EngineError) in
       try await store.putContent(
@@ -68,8 +68,8 @@ package final class RemoteParts: Sendable {
     guard isThere else { throw .stale }
   }
 
-  /// Makes sure that all parts are there. Behind a commit that came behind them, so that a store
-  /// that has lost parts since has lost this commit, too, and takes no more from here.
+  /// Ensures that all parts exist. It runs after a commit that follows them, so that a store that
+  /// has lost parts since then has lost this commit as well, and accepts no more from this process.
   func confirm(_ id: [UInt8], length: UInt64) async throws(EngineError) {
     try await renewUpload(id, length: length, .power)
     let found = try await session.ask { store async throws(EngineError) in
@@ -80,12 +80,12 @@ package final class RemoteParts: Sendable {
 
   // MARK: - Letting go
 
-  /// Removes an upload that nobody will name, in the background.
+  /// Removes, in the background, an upload that no commit will name.
   func discard(_ id: [UInt8], length: UInt64) {
     discards.start { [self] in await abandon(id, length: length) }
   }
 
-  /// Removes an upload that nobody will name. What cannot be removed now is found by its row.
+  /// Removes an upload that no commit will name. Its row leads to whatever cannot be removed now.
   func abandon(_ id: [UInt8], length: UInt64) async {
     do throws(EngineError) {
       var batch = Batch()
@@ -93,11 +93,11 @@ package final class RemoteParts: Sendable {
       _ = try await session.commit(batch, .process)
       try await remove(id, .unwanted)
     } catch {
-      // The row is there, from the beginning of the upload if not from here.
+      // The row exists, if not from here then from the beginning of the upload.
     }
   }
 
-  /// Removes all parts of a content, and the row that has said so, unless somebody else has.
+  /// Removes all parts of a content and its row, unless another process already has.
   package func remove(_ id: [UInt8], _ state: LooseParts.State) async throws(EngineError) {
     precondition(state != .uploading, "an upload that may still be named")
     try await session.insist { [store] () async throws(EngineError) in
@@ -112,8 +112,8 @@ package final class RemoteParts: Sendable {
     }
   }
 
-  /// Has no commit name the parts of an upload from now on; false when one has, or the upload goes
-  /// on.
+  /// Prevents commits from naming the parts of an upload from now on. Returns false if one already
+  /// has, or the upload continues.
   package func takeForAbandoned(_ upload: LooseParts) async throws(EngineError) -> Bool {
     let isTaken = try await session.commit(about: upload.key, .power) {
       [name = store.name] (row, batch) throws(EngineError) -> Bool? in
