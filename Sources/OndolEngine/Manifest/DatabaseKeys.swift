@@ -1,11 +1,11 @@
-// From a directory to its keys: what the superblock keeps of them is opened before anything else is
-// read, and a database that is made gets its own.
+// From a directory to its keys: the keys stored in the superblock are decrypted before anything
+// else is read, and a new database gets its own.
 
 extension Environment {
-  /// `base` with the keys of the database that is there. Where its superblock cannot be read there
-  /// are none, and whoever reads on finds out what is wrong.
+  /// `base` with the keys of the existing database. If the superblock cannot be read, there are no
+  /// keys, and a later read reports the problem.
   ///
-  /// - Throws: `.locked` or `.notEncrypted` when the key is not the database's.
+  /// - Throws: `.locked` or `.notEncrypted` if the key does not belong to the database.
   func unlocked(_ base: any Directory) throws(EngineError) -> KeyedDirectory {
     let superblock: Superblock
     do throws(EngineError) {
@@ -17,7 +17,7 @@ extension Environment {
       base, try superblock.unlock(with: vault, at: base.path, random: random))
   }
 
-  /// Keys for a database that is made; nil where it is to be in the clear.
+  /// Keys for a new database; nil without encryption.
   func makeKeyring(for identity: DatabaseIdentity) throws(EngineError) -> Keyring? {
     guard let vault else { return nil }
     let identity = identity.bytes

@@ -1,25 +1,25 @@
-// Keyspaces whose rows are gone for good. Numbers of keyspaces are never used twice, so a drop is
-// one edit of the manifest and no row is touched: segments with nothing else are removed at once,
-// flushes and merges leave the rows of others out, and no segment made after a drop has any. So a
-// drop need not be known any more once all segments and logs from before it are gone, and one that
-// leaves no row anywhere need not be known at all.
+// Keyspaces whose rows are permanently removed. Keyspace numbers are never reused, so a drop is one
+// edit of the manifest and touches no row. Segments without other rows are removed at once. Flushes
+// and merges omit the rows in other segments, and no segment created after a drop has any. So a
+// drop can be forgotten once all segments and logs from before it are gone, and one without
+// remaining rows need not be recorded at all.
 
-/// Dropped keyspaces, and which segments may still hold rows of theirs.
+/// Dropped keyspaces, and the segments that may still contain their rows.
 struct DroppedKeyspaces: Sendable, Equatable {
   private struct Drop: Sendable, Equatable {
     var keyspace: UInt32
-    /// Segments with this number and above have none of its rows.
+    /// Segments with this number and above contain none of its rows.
     var before: FileNumber
   }
 
-  /// In the order of their keyspaces.
+  /// Sorted by keyspace.
   private var drops: [Drop] = []
 
   var isEmpty: Bool { drops.isEmpty }
 
   var keyspaces: [UInt32] { drops.map(\.keyspace) }
 
-  /// The keyspace of a row by its key.
+  /// The keyspace of a row, derived from its key.
   static func keyspace(of key: RawSpan) -> UInt32 { UInt32(keyHead(key) >> 32) }
 
   func contains(_ keyspace: UInt32) -> Bool {
@@ -27,30 +27,30 @@ struct DroppedKeyspaces: Sendable, Equatable {
     return index < drops.count && drops[index].keyspace == keyspace
   }
 
-  /// Adds a keyspace; one that was dropped before stays as it is.
+  /// Adds a keyspace. An earlier drop of the same keyspace stays unchanged.
   mutating func insert(_ keyspace: UInt32, before: FileNumber) {
     let index = firstIndex(atOrAfter: keyspace)
     if index < drops.count, drops[index].keyspace == keyspace { return }
     drops.insert(Drop(keyspace: keyspace, before: before), at: index)
   }
 
-  /// Whether a segment has rows of dropped keyspaces only.
+  /// Whether a segment contains only rows of dropped keyspaces.
   func covers(_ segment: SegmentMetadata) -> Bool {
     guard !isEmpty else { return false }
     let (first, last) = Self.keyspaces(segment)
     return UInt64(between(first, last).count) == UInt64(last - first) + 1
   }
 
-  /// Whether a segment may have rows of dropped keyspaces.
+  /// Whether a segment may contain rows of dropped keyspaces.
   func mayTouch(_ segment: SegmentMetadata) -> Bool {
     guard !isEmpty else { return false }
     let (first, last) = Self.keyspaces(segment)
     return between(first, last).contains { segment.number < $0.before }
   }
 
-  /// The keyspaces here of which segments of a shard may have rows yet.
+  /// The dropped keyspaces of which segments of a shard may still contain rows.
   ///
-  /// - Parameter count: of shards.
+  /// - Parameter count: the number of shards.
   func touched(by segments: some Sequence<SegmentMetadata>, of shard: Int, in count: Int)
     -> Set<UInt32>
   {
@@ -64,17 +64,17 @@ struct DroppedKeyspaces: Sendable, Equatable {
     return touched
   }
 
-  /// Those that are in `kept`, or that were dropped when there was no log `floor` yet.
+  /// The drops that are in `kept`, or that happened before the log `floor` existed.
   func keeping(_ kept: Set<UInt32>, before floor: FileNumber) -> DroppedKeyspaces {
     var rest = self
     rest.drops.removeAll { $0.before <= floor && !kept.contains($0.keyspace) }
     return rest
   }
 
-  /// The shard that has a keyspace's rows.
+  /// The shard that contains a keyspace's rows.
   static func shard(of keyspace: UInt32, in count: Int) -> Int { Int(keyspace >> 12) % count }
 
-  /// The drops as changes from nothing.
+  /// The drops as changes from an empty state.
   var asChanges: [ManifestChange] {
     let byTime = Dictionary(grouping: drops, by: \.before)
     return byTime.keys.sorted().map { before in

@@ -1,12 +1,12 @@
-// Which logs are kept for whoever follows the database, beside those that recovery needs: a plain
-// value, part of the manifest. A log comes here when everything in it is flushed, which would
-// otherwise be its end, and goes when it is too old or there is too much.
+// The logs that are kept for followers of the database, in addition to those that recovery needs.
+// It is a plain value and part of the manifest. A log enters history when everything in it is
+// flushed, instead of being removed. It leaves when it is too old or the logs are too large.
 //
-// `start` says from where on every commit carries an annotation, which is more than that its log is
-// there: it is set before the first commit that has one, and history ends before the first that has
-// none.
+// From `start` on, every commit carries an annotation, which says more than that its log exists.
+// `start` is set before the first commit with an annotation, and history ends before the first
+// commit without one.
 
-/// A log that recovery needs no more.
+/// A log that recovery no longer needs.
 struct KeptLog: Sendable, Equatable {
   var number: FileNumber
   /// Bytes up to the end of its last frame.
@@ -16,21 +16,21 @@ struct KeptLog: Sendable, Equatable {
 
   var sequence: SequenceNumber { before.sequence }
 
-  /// Whether it can stand behind `other`.
+  /// Whether it can come after `other`.
   func follows(_ other: KeptLog?) -> Bool {
     guard let other else { return true }
     return other.number < number && other.sequence < sequence
   }
 }
 
-/// The commits that can be read again: those behind `start`, in the logs here and from the floor
-/// on.
+/// The commits that can be read again: those after `start`, in the logs listed here and from the
+/// floor on.
 struct History: Sendable, Equatable {
   var start: CommitPoint
-  /// Oldest first, all before the floor.
+  /// Oldest first; all of them before the floor.
   var logs: [KeptLog] = []
 
-  /// Adds logs that are before the floor now, oldest first, where they hold anything to read.
+  /// Adds logs that are now before the floor, oldest first, if they contain anything to read.
   mutating func keep(_ starts: [LogStart]) {
     for (log, next) in zip(starts, starts.dropFirst())
     where next.sequence > log.sequence && next.sequence > start.sequence {
@@ -40,7 +40,8 @@ struct History: Sendable, Equatable {
     }
   }
 
-  /// Lets the oldest logs go that are too old or too much. `floor` is the log behind all of them.
+  /// Removes the oldest logs that exceed the age or size limit. `floor` is the log after all of
+  /// them.
   mutating func trim(to retention: HistoryRetention, before floor: LogStart, now: Int64) {
     var bytes = logs.reduce(0) { $0 + $1.length }
     for (index, log) in logs.enumerated() {
@@ -53,17 +54,17 @@ struct History: Sendable, Equatable {
     dropLogs(before: floor.sequence)
   }
 
-  /// Drops the logs that end before history begins; the last one ends at `floor`.
+  /// Removes the logs that end before history begins. The last one ends at `floor`.
   mutating func dropLogs(before floor: SequenceNumber) {
     let ends = logs.dropFirst().map(\.sequence) + [floor]
     logs.removeFirst(zip(logs, ends).prefix { $1 <= start.sequence }.count)
   }
 
-  /// What turns one history into the other in the manifest.
+  /// The manifest changes that turn one history into the other.
   static func changes(from old: History?, to new: History?) -> [ManifestChange] {
     guard let new else { return old == nil ? [] : [.history(after: nil)] }
     let last = old?.logs.last?.number ?? .zero
-    // What is before the new start goes by itself.
+    // The logs before the new start are removed implicitly.
     let kept = new.logs.filter { $0.number > last }.map { ManifestChange.keepLog($0) }
     guard let old else { return [.history(after: new.start)] + kept }
     return kept + (new.start == old.start ? [] : [.history(after: new.start)])

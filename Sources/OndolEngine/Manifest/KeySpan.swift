@@ -1,7 +1,7 @@
-// Ranges of keys as compaction compares them: closed, because segments know their first and last
-// key.
+// Key ranges for comparisons in compaction. They are closed, because segments know their first and
+// last key.
 
-/// All keys from `first` to `last`, both in it.
+/// All keys from `first` to `last`, inclusive.
 struct KeySpan: Sendable, Equatable {
   var first: [UInt8]
   var last: [UInt8]
@@ -11,7 +11,7 @@ struct KeySpan: Sendable, Equatable {
     last = segment.maxKey
   }
 
-  /// From the least to the greatest key of `segments`; nil when there are none.
+  /// From the smallest to the greatest key of `segments`; nil if there are none.
   init?(_ segments: some Collection<SegmentMetadata>) {
     guard let one = segments.first else { return nil }
     self.init(one)
@@ -32,7 +32,7 @@ struct KeySpan: Sendable, Equatable {
 extension RunState {
   /// The part of the run whose segments overlap `span`.
   func overlapping(_ span: KeySpan) -> RunState? {
-    // Ascending and disjoint, so the part is one slice.
+    // The segments are ascending and disjoint, so the part is one slice.
     let start = segments.partition { $0.maxKey.lexicographicallyPrecedes(span.first) }
     let end = segments.partition { !span.last.lexicographicallyPrecedes($0.minKey) }
     guard start < end else { return nil }

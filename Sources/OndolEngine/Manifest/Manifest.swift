@@ -1,18 +1,18 @@
-// The manifest on disk: a file of edits, each a frame that carries the checksum of the chain before
-// it. An edit counts when it is whole and synced; its writer waits for that before it acts on it.
-// When the file has grown well past what the state needs, the state is written anew into the next
-// manifest, and the superblock points there: not before the new one was read back and found to say
-// the same, since the old one goes.
+// The manifest on disk: a file of edits, each in a frame that carries the checksum of the preceding
+// chain. An edit is in effect once it is complete and synced, and its writer waits for that before
+// it acts on it. When the file has grown well beyond the size of the state, the state is written
+// into the next manifest, and the superblock is changed to point to it. That happens only after the
+// new manifest was read back and found identical, because the old one is removed.
 //
-// All methods block, and only one thread at a time calls them: recovery, and after it the
-// maintenance thread. Only file numbers are given out to others too.
+// All methods block, and only one thread at a time calls them: recovery, and later the maintenance
+// thread. Only file numbers are handed out to other threads as well.
 
 /// The open manifest.
 final class Manifest: @unchecked Sendable {
-  // Safe: recovery hands it to the maintenance thread, and nobody else touches it.
+  // Safe: recovery passes it to the maintenance thread, and no other thread accesses it.
 
   private(set) var state: ManifestState
-  /// Gives out file numbers, to any thread.
+  /// Hands out file numbers to any thread.
   let numbers: FileNumbers
   private(set) var superblock: Superblock
   private let directory: any Directory
@@ -20,23 +20,24 @@ final class Manifest: @unchecked Sendable {
   private let rotationSize: Int
   private let limits: ManifestLimits
   private var place: ManifestPlace
-  /// The file while it is written: a database at rest has no descriptor for it.
+  /// The file while it is being written. An idle database has no file descriptor for it.
   private var file: (any File)?
-  /// Where the last edit ends.
+  /// The end of the last edit.
   var offset: UInt64 { place.offset }
-  /// The length from which the next file is begun.
+  /// The length at which the next file is begun.
   private var rotationLimit: UInt64 = 0
-  /// The file ended in something that is no edit: the power went while one was written.
+  /// Whether the file ended in an incomplete edit because of a power failure during a write.
   let hasTornTail: Bool
-  /// The last commit that opening found in the logs, whatever log it is copied to.
+  /// The last commit that the open found in the logs, even if it was copied to another log.
   private var recoveredThrough: SequenceNumber
-  /// Whether what opening read, and goes on from, is known to be on the device.
+  /// Whether the data that the open read and continues from is known to be on the device.
   private var isFoundationSafe = false
-  /// Whether the last log is known to be: recovery has just written and synced it.
+  /// Whether the last log is known to be on the device, because recovery has just written and
+  /// synced it.
   private var isLogSafe = false
-  /// What is written to make it so, opened ahead.
+  /// The files that must be rewritten for that, opened in advance.
   private var foundation: (slots: any File, log: (any File)?)?
-  /// What every call gets once one has failed.
+  /// The error that every call reports after one has failed.
   private var failure: EngineError?
 
   private init(
@@ -59,7 +60,7 @@ final class Manifest: @unchecked Sendable {
 
   // MARK: - Making and loading
 
-  /// Writes the first manifest of a database, and reads it back; the caller writes the superblock.
+  /// Writes the first manifest of a database and reads it back. The caller writes the superblock.
   static func create(
     _ state: ManifestState, superblock: Superblock, directory: any Directory,
     environment: Environment, rotationSize: Int, limits: ManifestLimits = ManifestLimits()
@@ -74,7 +75,7 @@ final class Manifest: @unchecked Sendable {
       rotationSize: rotationSize, limits: limits)
   }
 
-  /// Reads the manifest that the superblock names.
+  /// Reads the manifest that the superblock points to.
   static func load(
     _ superblock: Superblock, directory: any Directory, environment: Environment,
     rotationSize: Int, limits: ManifestLimits = ManifestLimits(), access: FileAccess = .readWrite
@@ -88,19 +89,19 @@ final class Manifest: @unchecked Sendable {
       rotationSize: rotationSize, limits: limits)
   }
 
-  /// Takes note of the last commit in the logs. Until then no drop of a keyspace is forgotten.
+  /// Records the last commit in the logs. Until then no drop of a keyspace is forgotten.
   func noteRecovered(through sequence: SequenceNumber) { recoveredThrough = sequence }
 
   // MARK: - Editing
 
-  /// Makes one edit, waits until it is durable, and moves to a new file when this one has grown, or
-  /// cannot take the edit.
+  /// Makes one edit and waits until it is durable. It moves to a new file if this one has grown
+  /// large or cannot hold the edit.
   ///
-  /// A lack of space, and an edit that no manifest can take, show before anything is written, and
-  /// nothing has happened then. After a failure to write or to sync nobody knows what the file
-  /// holds, and every later call is refused.
+  /// A lack of space, or an edit that is too large for any manifest, is detected before anything is
+  /// written, and nothing has changed then. After a failed write or sync the state of the file is
+  /// unknown, and every later call fails.
   ///
-  /// - Parameter mayUseHeadroom: the edit is small, and the last room will do for it.
+  /// - Parameter mayUseHeadroom: the edit is small and may use the last reserved space.
   func commit(
     _ changes: [ManifestChange], mayUseHeadroom: Bool = false
   ) throws(EngineError) {
@@ -127,13 +128,13 @@ final class Manifest: @unchecked Sendable {
       return try rotate(to: next)
     }
     try append(payload, mayUseHeadroom: mayUseHeadroom)
-    // Not beside the next manifest's: keys in it may be long.
+    // Released before the next manifest is built, because keys in it may be long.
     payload = []
     state = next
     try rotateWhenGrown()
   }
 
-  /// Whether the file can take an edit with so many bytes of payload.
+  /// Whether the file has room for an edit with this many bytes of payload.
   private func canAppend(_ payload: Int) -> Bool {
     let isSealed = place.seal != nil
     let length = FrameBuilder.length(
@@ -161,7 +162,7 @@ final class Manifest: @unchecked Sendable {
     place.note(payload, frames: length)
   }
 
-  /// Does what leaves everybody in doubt when it fails.
+  /// Performs work whose failure leaves the state unknown.
   private func final(_ work: () throws(EngineError) -> Void) throws(EngineError) {
     do throws(EngineError) {
       try work()
@@ -170,15 +171,14 @@ final class Manifest: @unchecked Sendable {
     }
   }
 
-  /// Has every later call refused.
+  /// Makes every later call fail.
   private func stop(after error: EngineError) -> EngineError {
     let poisoned = EngineError.poisoned(reason: error.description)
     failure = poisoned
     return poisoned
   }
 
-  /// Has the disk set room aside for a small edit that must not fail, and keeps the file open for
-  /// it.
+  /// Reserves disk space for a small edit that must not fail, and keeps the file open for it.
   func makeRoom() throws(EngineError) {
     try place.makeRoom(for: 0, ahead: rotationSize, in: try openFile())
   }
@@ -191,7 +191,8 @@ final class Manifest: @unchecked Sendable {
     return opened
   }
 
-  /// Begins the next file when this one has grown. While that cannot be, edits go on in this one.
+  /// Begins the next file if this one has grown large. As long as that is impossible, edits
+  /// continue in this one.
   private func rotateWhenGrown() throws(EngineError) {
     guard offset > rotationLimit else { return }
     do throws(EngineError) {
@@ -206,9 +207,9 @@ final class Manifest: @unchecked Sendable {
     rotationLimit = UInt64(min(max(rotationSize, 4 * place.snapshotLength), limits.file))
   }
 
-  /// Writes the state into a new manifest and points the superblock there. Also what recovery does
+  /// Writes the state into a new manifest and points the superblock to it. Recovery also does this
   /// after a crash, because bytes that were read may be in the system's cache and not on the
-  /// device. A failure before the superblock is written leaves everything as it was.
+  /// device. A failure before the superblock is written leaves everything unchanged.
   private func rotate(to next: ManifestState) throws(EngineError) {
     try secureFoundation()
     let slots = try directory.open(Superblock.name, access: .readWrite)
@@ -230,26 +231,26 @@ final class Manifest: @unchecked Sendable {
       (place, superblock, state) = (written, new, next)
       file = nil
     } catch {
-      // What cannot be read back stays where it is.
+      // A manifest that cannot be read back stays in place.
       guard error.isPassing else { throw stop(after: error) }
       try? directory.remove(number.manifestName)
       throw error
     }
     setRotationLimit()
     try final { () throws(EngineError) in try superblock.write(to: slots) }
-    // One that stays is removed by the next opening.
+    // The next open removes it if this fails.
     try? directory.remove(old.manifest.manifestName)
   }
 
-  /// Has the superblock say of the database's keys what `keyring` says, in every slot. `use` is
-  /// told when it cannot fail any more for the moment.
+  /// Writes the keys of `keyring` into every slot of the superblock. `use` is called when no
+  /// further failure is possible for now.
   func write(_ keyring: Keyring, _ use: (Keyring) -> Void) throws(EngineError) {
     if let failure { throw failure }
     try secureFoundation()
     let slots = try directory.open(Superblock.name, access: .readWrite)
     try Superblock.makeRoom(in: slots)
     use(keyring)
-    // Each writing leaves half of the slots as they are.
+    // Each write leaves half of the slots unchanged.
     for _ in 0..<2 {
       superblock.epoch += 1
       superblock.written = environment.now()
@@ -258,7 +259,7 @@ final class Manifest: @unchecked Sendable {
     }
   }
 
-  /// Begins the next file when this one has a number before `border`.
+  /// Begins the next file if this one has a number before `border`.
   func leave(before border: FileNumber) throws(EngineError) {
     if let failure { throw failure }
     if superblock.manifest < border { try rotate(to: state) }
@@ -270,11 +271,11 @@ final class Manifest: @unchecked Sendable {
     try rotate(to: state)
   }
 
-  /// Before the first change after opening, and before anything is removed: writes the superblock,
-  /// the manifest and the last log once more, as they were read, and syncs them and their names. A
-  /// process that was killed may have written them without having them synced, and one whose sync
-  /// failed has left bytes that the system shows and no later sync saves. Otherwise new commits
-  /// could outlive what they stand on, and files go that are needed yet.
+  /// Runs before the first change after an open, and before anything is removed. It writes the
+  /// superblock, the manifest and the last log once more as they were read, and syncs them and
+  /// their names. A killed process may have written them without a sync. A process whose sync
+  /// failed has left bytes that the system shows but no later sync saves. Otherwise new commits
+  /// could outlive what they depend on, and files that are still needed could be removed.
   func secureFoundation() throws(EngineError) {
     if isFoundationSafe { return }
     try openFoundation()
@@ -287,8 +288,8 @@ final class Manifest: @unchecked Sendable {
     foundation = nil
   }
 
-  /// Opens the files that `secureFoundation()` writes: before a log is handed out for which it is
-  /// done later, when a lack of descriptors could not be told to anybody any more.
+  /// Opens the files that `secureFoundation()` writes. It runs before a log is handed out that is
+  /// secured later, because a lack of file descriptors could no longer be reported then.
   func openFoundation() throws(EngineError) {
     if isFoundationSafe || foundation != nil { return }
     foundation = (
@@ -297,15 +298,15 @@ final class Manifest: @unchecked Sendable {
     )
   }
 
-  /// Writes a file's bytes over themselves.
+  /// Rewrites a file with its own bytes.
   private func rewrite(_ file: any File) throws(EngineError) {
     let bytes = try file.read(at: 0, count: Int(clamping: try file.size()))
     try file.write(bytes.bytes, at: 0)
     try file.sync()
   }
 
-  /// Makes `floor`, a log that holds everything recovered and is on the device, the first and only
-  /// one, in a new file. A failure that may pass leaves everything as it was.
+  /// Makes `floor` the first and only log, in a new file. It contains everything recovered and is
+  /// on the device. A temporary failure leaves everything unchanged.
   func startAfresh(floor: LogStart, _ log: NamedLog) throws(EngineError) {
     var next = state
     next.floor = floor
@@ -321,7 +322,8 @@ final class Manifest: @unchecked Sendable {
     }
   }
 
-  /// Removes files of ours that nobody names: what flushes, merges and rotations left behind.
+  /// Removes this database's files that the manifest does not list: remains of flushes, merges and
+  /// rotations.
   func removeUnnamed(_ names: [String]) throws(EngineError) {
     let current = superblock.manifest
     for name in names {
@@ -335,19 +337,19 @@ final class Manifest: @unchecked Sendable {
         } else if let values = FileNumber.parse(name, suffix: ".val") {
           !state.references(valueFile: values)
         } else {
-          // What a crash left of the reserve; the first commit makes it anew.
+          // What a crash left of the reserve. The first commit creates it again.
           name == SpaceReserve.name
         }
       guard isDead else { continue }
-      // What says so must not be lost after the file is.
+      // The record of that must not be lost once the file is gone.
       try secureFoundation()
       try directory.remove(name)
     }
   }
 
-  /// Gives out a file number.
+  /// Hands out a file number.
   func allocate() -> FileNumber { numbers.allocate() }
 
-  /// Steps over numbers that files in the directory already have.
+  /// Skips the numbers that files in the directory already have.
   func reserve(through number: FileNumber) { numbers.reserve(through: number) }
 }

@@ -1,27 +1,28 @@
-// The edits that change the manifest's state, and their bytes; no file.
+// The edits that change the manifest's state, and their bytes. No file is involved.
 //
-// An edit is a list of changes, each `tag, length, body`, numbers as varints. A reader that does
-// not know a tag skips it when the tag is odd and refuses the manifest when it is even. The first
-// edit of a manifest is the whole state, written with the same changes from nothing.
+// An edit is a list of changes, each `tag, length, body`, with numbers as varints. A reader skips
+// an unknown tag if it is odd and rejects the manifest if it is even. The first edit of a manifest
+// is the whole state, written as the same changes from an empty state.
 
 /// One change.
 enum ManifestChange: Sendable, Equatable {
   case nextFile(FileNumber)
   case logs(floor: LogStart, newest: FileNumber)
-  /// A log from the floor on can be read without its header. Who does not know that skips it.
+  /// A log from the floor on can be read without its header. Versions that do not know this skip
+  /// it.
   case nameLog(NamedLog)
-  /// Commits behind this one can be read again; nil when none can.
+  /// Commits after this one can be read again; nil if none can.
   case history(after: CommitPoint?)
-  /// A log before the floor is kept, behind those that are.
+  /// A log before the floor is kept, after those already kept.
   case keepLog(KeptLog)
   case flushed(shard: Int, through: SequenceNumber)
   case addSegment(shard: Int, level: Int, run: UInt64, SegmentMetadata)
   case dropSegment(shard: Int, number: FileNumber)
   case addValueFile(shard: Int, ValueFileMetadata)
   case dropValueFile(shard: Int, number: FileNumber)
-  /// Rows of these keyspaces count no more; segments below `before` may still hold some.
+  /// Rows of these keyspaces no longer count. Segments below `before` may still contain some.
   case dropKeyspaces([UInt32], before: FileNumber)
-  /// These are the keyed groups.
+  /// The list of keyed groups.
   case groups(GroupList)
 
   private enum Tag {
@@ -99,16 +100,17 @@ enum ManifestChange: Sendable, Equatable {
     if body.count < Self.longBody || bytes.count >= Self.longBody {
       bytes += body
     } else {
-      // Keys may be of any length: the little before them is moved, and they are not copied.
+      // Keys may be of any length. The few bytes before them are moved, and the keys are not
+      // copied.
       body.insert(contentsOf: bytes, at: 0)
       bytes = body
     }
   }
 
-  /// Bytes of a change from which on it is one with a long key.
+  /// The size from which a change is treated as one with a long key.
   fileprivate static let longBody = 1 << 16
 
-  /// The changes in `payload`; unknown ones that may be ignored are.
+  /// The changes in `payload`. Unknown changes are ignored where permitted.
   static func decodeAll(_ payload: RawSpan) throws(MalformedBytes) -> [ManifestChange] {
     var reader = ByteReader(payload)
     var changes: [ManifestChange] = []
@@ -207,7 +209,7 @@ extension KeptLog {
 extension SegmentMetadata {
   fileprivate func encode(into bytes: inout [UInt8]) {
     let keys = bounds?.bytes.count ?? minKey.count + maxKey.count
-    // At once, with room for all else and what may be moved in front of it.
+    // Reserved at once, with room for everything else and for bytes that may be inserted before it.
     if keys >= ManifestChange.longBody { bytes.reserveCapacity(keys + 2 * ManifestChange.longBody) }
     bytes.appendVarint(number.rawValue)
     bytes.appendLittleEndian(salt)
@@ -235,7 +237,7 @@ extension SegmentMetadata {
     }
   }
 
-  /// - Parameter isOfGroup: whether bounds stand in the place of keys, which are not known then.
+  /// - Parameter isOfGroup: whether bounds replace the keys, which are unknown then.
   fileprivate init(_ reader: inout ByteReader, isOfGroup: Bool) throws(MalformedBytes) {
     self.init(
       number: FileNumber(rawValue: try reader.varint()), salt: try reader.littleEndian(),
@@ -247,7 +249,7 @@ extension SegmentMetadata {
     } else {
       minKey = try reader.lengthPrefixed().array
       let last = try reader.lengthPrefixed()
-      // One array where they are the same, as those of a segment with one long key are.
+      // They share one array if they are equal, as in a segment with one long key.
       maxKey = minKey.bytes.compare(last) == 0 ? minKey : last.array
     }
     entries = try reader.varint()
@@ -277,7 +279,7 @@ extension ByteReader {
 }
 
 extension [UInt8] {
-  /// Appends which shard a change is of, and a number.
+  /// Appends the shard of a change and a number.
   fileprivate mutating func append(shard: Int, _ number: UInt64) {
     appendVarint(shard)
     appendVarint(number)

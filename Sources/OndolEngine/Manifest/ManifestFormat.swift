@@ -1,18 +1,18 @@
-// The manifest's bytes: a header of 64, then edits in frames like those of the log. An edit is one
-// frame or, when it is longer than a frame may be, parts and a last part, as long commits are.
-// Versions of the format before parts knew none, so a manifest says in its header whether there may
-// be any: they refuse it as newer.
+// The manifest's bytes: a header of 64 bytes, then edits in frames like those of the log. An edit
+// is one frame. An edit longer than a frame consists of parts and a last part, like a long commit.
+// Versions of the format before parts did not know them, so a manifest records in its header
+// whether it may contain any. Older versions reject such a manifest as newer.
 
-/// The 64 bytes in front of the edits.
+/// The 64 bytes before the edits.
 struct ManifestHeader: Equatable {
   static let length = 64
   private static let magic: UInt64 = 0x0A1A_0A0D_4E4D_4C89  // 89 'LMN' 0D 0A 1A 0A
 
-  /// What may stand behind the header.
+  /// What may follow the header.
   enum Version: UInt32, Sendable {
-    /// Edits of one frame each.
+    /// Only edits of one frame each.
     case wholeEdits = 1
-    /// Edits in parts among them.
+    /// Edits in parts as well.
     case editsInParts = 2
   }
 
@@ -33,7 +33,7 @@ struct ManifestHeader: Equatable {
     return bytes
   }
 
-  /// The header at the front of `bytes`, of the manifest that `superblock` names.
+  /// The header at the start of `bytes`, for the manifest that `superblock` points to.
   static func read(_ bytes: RawSpan, of superblock: Superblock) throws(MalformedBytes) -> Self {
     guard bytes.byteCount >= length else {
       throw MalformedBytes(at: 0, "it ends within its header")
@@ -64,7 +64,7 @@ struct ManifestHeader: Equatable {
 }
 
 extension Keyring {
-  /// What seals the edits of the manifest with this header.
+  /// What encrypts the edits of the manifest with this header.
   func seal(_ header: ManifestHeader) -> FileSeal? {
     seal(.manifest, number: header.number, salt: header.salt)
   }

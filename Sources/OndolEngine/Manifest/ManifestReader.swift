@@ -1,30 +1,30 @@
-// Reads a manifest: whole edits from its frames, one behind the other, and what they add up to. The
-// end is where the next edit is not whole. That it was never written whole is told from damage as
-// in the log: each frame vouches for the bytes before the edit that it belongs to.
+// Reads a manifest: complete consecutive edits from its frames, and the state that results from
+// them. The end is where the next edit is incomplete. Whether it was never written completely or is
+// damaged is decided as in the log: each frame vouches for the bytes before its edit.
 
-/// Steps through the edits of a manifest that is in memory.
+/// Iterates over the edits of a manifest in memory.
 struct ManifestEdits {
-  /// An edit as it stands in the file.
+  /// An edit in the file.
   struct Edit {
-    /// Where its first frame begins, and how many bytes its frames take.
+    /// The start of its first frame, and the length of its frames.
     var offset: Int
     var length: Int
     var ordinal: UInt64
     var time: Int64
-    /// The chain, and the changes.
+    /// The chain and the changes.
     var payload: [UInt8]
   }
 
   let header: ManifestHeader
-  /// Opens what is sealed under the keys of groups.
+  /// Decrypts what is encrypted with the keys of groups.
   let keyring: Keyring?
-  /// Where the next edit begins, or the first that is not whole.
+  /// The start of the next edit, or of the first incomplete one.
   private(set) var offset = ManifestHeader.length
   private var frames: FrameReader
 
   /// - Parameters:
-  ///   - bytes: all of the manifest that `superblock` names.
-  ///   - keyring: what its edits are sealed with, if they are.
+  ///   - bytes: the whole manifest that `superblock` points to.
+  ///   - keyring: the keys of its edits, if they are encrypted.
   init(
     _ bytes: [UInt8], of superblock: Superblock, _ keyring: Keyring? = nil
   ) throws(MalformedBytes) {
@@ -34,9 +34,9 @@ struct ManifestEdits {
       bytes, salt: header.salt, from: ManifestHeader.length, seal: keyring?.seal(header))
   }
 
-  /// The next edit; nil at the end, which may be one that cannot be read.
+  /// The next edit; nil at the end, which may be an unreadable edit.
   ///
-  /// - Throws: when frames stand there that nobody writes so.
+  /// - Throws: if there are frames that no writer produces.
   mutating func next() throws(MalformedBytes) -> Edit? {
     guard let first = frames.next() else {
       try frames.refuseForgery()
@@ -50,7 +50,7 @@ struct ManifestEdits {
     if first.header.kind != .edit {
       try check(first, part: 0, of: edit)
       var isWhole = first.header.kind == .lastPart
-      // It has no more than what follows, and growing would take twice as much.
+      // It needs at most the remaining bytes, and growing would take twice as much.
       if !isWhole { edit.payload.reserveCapacity(max(0, frames.bytes.count - first.offset)) }
       var part = 0
       while !isWhole {
@@ -91,29 +91,30 @@ struct ManifestEdits {
     }
   }
 
-  /// How far the file was on the device, as the frames say that were never reached.
+  /// How far the file was on the device, according to the frames that were not reached.
   var furthestClaim: UInt64? { frames.furthestClaim()?.rawValue }
 
-  /// Whether there is nothing but zeros from the end on.
+  /// Whether the bytes from the end on are all zeros.
   var endsBlank: Bool {
     frames.bytes.bytes.extracting(droppingFirst: min(offset, frames.bytes.count)).isZero
   }
 }
 
-/// What the edits of a manifest add up to.
+/// The state that results from the edits of a manifest.
 struct ReadManifest {
   var header: ManifestHeader
   var state: ManifestState
-  /// Where the last edit ends.
+  /// The end of the last edit.
   var offset = UInt64(ManifestHeader.length)
   var ordinal: UInt64 = 0
   var chain: UInt64 = 0
   /// Bytes up to the end of the first edit.
   var snapshotLength = 0
-  /// Something that is no edit stands behind the last one: the power went while one was written.
+  /// Whether the last edit is followed by an incomplete one, because of a power failure during a
+  /// write.
   var hasTornTail = false
 
-  /// Before the first edit.
+  /// The state before the first edit.
   private init(_ header: ManifestHeader, shardCount: UInt32) {
     self.header = header
     let nothing = LogStart(number: .zero, base: .zero, sequence: .zero, time: 0)
@@ -122,7 +123,7 @@ struct ReadManifest {
       shards: Array(repeating: ShardState(), count: Int(shardCount)))
   }
 
-  /// The changes of the edit that follows.
+  /// The changes of the following edit.
   private func changes(
     of edit: ManifestEdits.Edit
   ) throws(MalformedBytes) -> [ManifestChange] {
@@ -137,7 +138,8 @@ struct ReadManifest {
     return try ManifestChange.decodeAll(payload.extracting(droppingFirst: 8))
   }
 
-  /// Takes an edit in. False when keys of groups are not those that earlier edits were read with.
+  /// Applies an edit. Returns false if the keys of groups differ from those that earlier edits were
+  /// read with.
   private mutating func apply(
     _ edit: ManifestEdits.Edit, _ changes: [ManifestChange], _ keyring: Keyring?
   ) throws(MalformedBytes) -> Bool {
@@ -158,8 +160,8 @@ struct ReadManifest {
     return true
   }
 
-  /// Has the keys be here of groups that changes name, as far as they can be. False when keys went
-  /// that earlier changes were read with.
+  /// Loads the keys of the groups that changes name, as far as possible. Returns false if keys that
+  /// earlier changes were read with are gone.
   private static func readKeys(
     for changes: [ManifestChange], _ keyring: Keyring?
   ) throws(EngineError) -> Bool {
@@ -169,7 +171,7 @@ struct ReadManifest {
     return true
   }
 
-  /// Does what may find bytes malformed, at `offset` of the file called `name` or after it.
+  /// Performs work that may find malformed bytes, at or after `offset` of the file called `name`.
   private static func checked<R>(
     _ name: String, from offset: Int = 0, _ work: () throws(MalformedBytes) -> R
   ) throws(EngineError) -> R {
@@ -180,7 +182,7 @@ struct ReadManifest {
     }
   }
 
-  /// Reads all of a manifest.
+  /// Reads a whole manifest.
   static func read(
     _ superblock: Superblock, _ file: any File, limit: Int, _ keyring: Keyring? = nil
   ) throws(EngineError) -> ReadManifest {
@@ -192,14 +194,14 @@ struct ReadManifest {
     let edits = try checked(name) { () throws(MalformedBytes) in
       try ManifestEdits(bytes, of: superblock, keyring)
     }
-    // Each time round there are keys of fewer groups, and there are 32 at most.
+    // Each iteration has the keys of fewer groups, and there are at most 32.
     while true {
       if let read = try replay(edits, superblock) { return read }
     }
   }
 
-  /// What the edits add up to; nil when it is to be done once more, because a later one has shown
-  /// that keys which are here are not those that are needed.
+  /// The result of the edits. It is nil if they must be read again because a later edit has shown
+  /// that available keys are not the required ones.
   private static func replay(
     _ edits: ManifestEdits, _ superblock: Superblock
   ) throws(EngineError) -> ReadManifest? {
@@ -228,8 +230,8 @@ struct ReadManifest {
     return read
   }
 
-  /// What a manifest says before the first edit in it that cannot be read; nil when that is the
-  /// first of all. It was true once: files may have come and gone since.
+  /// The state of a manifest before its first unreadable edit; nil if that is the very first. This
+  /// state existed once, but files may have been added and removed since.
   static func readableState(
     _ superblock: Superblock, directory: any Directory
   ) -> ManifestState? {
@@ -239,7 +241,7 @@ struct ReadManifest {
       let (read, end) = readable(edits, count, superblock.shardCount)
       switch end {
       case .last: return read.ordinal > 0 ? read.state : nil
-      // It may have changed the state in part: then the same once more without.
+      // The edit may have been applied in part. So everything is read again without it.
       case .refused: count = read.ordinal
       case .otherKeys: continue
       }
@@ -250,11 +252,11 @@ struct ReadManifest {
   private enum End {
     case last
     case refused
-    /// It is to be done once more, with fewer keys.
+    /// It must be read again, with fewer keys.
     case otherKeys
   }
 
-  /// What the first edits, at most `count`, add up to.
+  /// The result of the first edits, at most `count`.
   private static func readable(
     _ edits: ManifestEdits, _ count: UInt64, _ shardCount: UInt32
   ) -> (manifest: ReadManifest, end: End) {
@@ -262,7 +264,7 @@ struct ReadManifest {
     var read = ReadManifest(edits.header, shardCount: shardCount)
     while read.ordinal < count, let edit = try? edits.next() {
       guard let changes = try? read.changes(of: edit) else { return (read, .refused) }
-      // Keys that cannot be read are keys that are not here, to who reads what can be.
+      // A reader of whatever is readable treats unreadable keys as missing.
       if (try? readKeys(for: changes, edits.keyring)) == false { return (read, .otherKeys) }
       guard let isTaken = try? read.apply(edit, changes, edits.keyring) else {
         return (read, .refused)
@@ -272,7 +274,7 @@ struct ReadManifest {
     return (read, .last)
   }
 
-  /// The edits of a manifest, of however long a file the beginning.
+  /// The edits of a manifest, from the beginning of a file of any length.
   static func edits(
     _ superblock: Superblock, directory: any Directory
   ) throws(EngineError) -> ManifestEdits {

@@ -1,19 +1,19 @@
-// A manifest that is begun: the whole state as its first edit. It is encoded and measured before a
-// file is made, so that a state no manifest can hold is refused while nothing has happened, and
-// read back before anybody rests on it, since the manifest before it goes.
+// A new manifest: the whole state as its first edit. It is encoded and measured before a file is
+// created, so that a state too large for a manifest is rejected before anything has changed. It is
+// read back before anything depends on it, because the previous manifest is removed.
 
-/// What a manifest's file begins with, and how far it is written.
+/// The beginning of a manifest's file, and the written length.
 struct ManifestPlace {
   var header: ManifestHeader
-  /// What seals its edits; nil where they are in the clear.
+  /// What encrypts its edits; nil without encryption.
   let seal: FileSeal?
-  /// Where the last edit ends.
+  /// The end of the last edit.
   var offset = UInt64(ManifestHeader.length)
   var ordinal: UInt64 = 0
   var chain: UInt64 = 0
   /// Bytes up to the end of the first edit.
   var snapshotLength = 0
-  /// Bytes from the start for which the disk has given room.
+  /// Bytes from the start for which the disk has reserved space.
   private(set) var reserved: UInt64 = 0
 
   init(header: ManifestHeader, _ keyring: Keyring?) {
@@ -27,11 +27,11 @@ struct ManifestPlace {
     snapshotLength = read.snapshotLength
   }
 
-  /// Room kept behind every edit for a small one that must not fail.
+  /// Space reserved after every edit for a small one that must not fail.
   private static let headroom: UInt64 = 512
 
-  /// Has the disk set room aside for so many bytes of edits and a small one after them, and where
-  /// it can for `ahead` bytes more.
+  /// Reserves disk space for this many bytes of edits and a small one after them, and if possible
+  /// for `ahead` more bytes.
   mutating func makeRoom(
     for count: Int, ahead: Int, in file: any File
   ) throws(EngineError) {
@@ -46,7 +46,8 @@ struct ManifestPlace {
     }
   }
 
-  /// Writes the frames of the next edit, the first one after `front`, which ends where it begins.
+  /// Writes the frames of the next edit. The first frame follows `front`, which ends where the edit
+  /// begins.
   func write(
     _ payload: [UInt8], to file: any File, time: Int64, limit: Int, after front: [UInt8] = []
   ) throws(EngineError) {
@@ -62,7 +63,7 @@ struct ManifestPlace {
     }
   }
 
-  /// The next edit stands in the file.
+  /// Records that the next edit is in the file.
   mutating func note(_ payload: [UInt8], frames: Int) {
     offset += UInt64(frames)
     ordinal += 1
@@ -70,7 +71,7 @@ struct ManifestPlace {
   }
 }
 
-/// A state on its way into a manifest of its own.
+/// A state that is being written into a manifest of its own.
 struct ManifestSnapshot {
   let state: ManifestState
   private let superblock: Superblock
@@ -80,7 +81,7 @@ struct ManifestSnapshot {
   private let limits: ManifestLimits
   private let keyring: Keyring?
 
-  /// - Throws: when the state is larger than a manifest can be.
+  /// - Throws: if the state is too large for a manifest.
   init(
     of state: ManifestState, _ superblock: Superblock, salt: UInt64, _ limits: ManifestLimits,
     _ keyring: Keyring?
@@ -104,7 +105,7 @@ struct ManifestSnapshot {
     self.limits = limits
   }
 
-  /// Writes it into a new file, synced, but for its name.
+  /// Writes it into a new, synced file whose name is not synced yet.
   ///
   /// - Parameter ahead: bytes of edits that will follow.
   mutating func write(
@@ -123,9 +124,9 @@ struct ManifestSnapshot {
     return place
   }
 
-  /// Opens what was written as the next opening would.
+  /// Opens the written file as the next open would.
   ///
-  /// - Throws: unless it says what was to be written.
+  /// - Throws: if it differs from what was to be written.
   func readBack(from directory: any Directory) throws(EngineError) {
     let name = superblock.manifest.manifestName
     let file = try directory.open(name, access: .readOnly)

@@ -1,26 +1,26 @@
-// What the manifest says: which runs each shard has, how far each is flushed, which keyspaces are
-// dropped, and from which log on recovery must read. A plain value; what changes it is in
-// ManifestChange, a shard's part in ShardState.
+// The contents of the manifest: the runs of each shard, how far each shard is flushed, the dropped
+// keyspaces, and the log that recovery starts from. It is a plain value. ManifestChange has the
+// changes to it, and ShardState the part of a shard.
 
-/// The state that all edits so far add up to.
+/// The state that results from all edits so far.
 struct ManifestState: Sendable, Equatable {
-  /// Every file number below has been given out.
+  /// Every file number below this one has been handed out.
   var nextFile: FileNumber
   /// The first log that recovery needs.
   var floor: LogStart
-  /// The last log made; it exists, used or not.
+  /// The last log that was created. It exists, whether or not it was used.
   var newestLog: FileNumber
   var shards: [ShardState]
-  /// The logs before the floor that are kept, if commits are to be read again.
+  /// The logs before the floor that are kept, if commits are to remain readable.
   var history: History?
   /// Logs from the floor on whose frames can be read without their header.
   var namedLogs: [FileNumber: NamedLog] = [:]
-  /// Keyspaces whose rows are gone for good.
+  /// Keyspaces whose rows are permanently removed.
   var dropped = DroppedKeyspaces()
   /// The keyed groups.
   var groups = GroupList()
 
-  /// Whether a log is among those that recovery needs or that are kept.
+  /// Whether recovery needs a log, or history keeps it.
   func references(log number: FileNumber) -> Bool {
     number >= floor.number || history?.logs.contains { $0.number == number } ?? false
   }
@@ -30,14 +30,14 @@ struct ManifestState: Sendable, Equatable {
     shards.contains { $0.references(segment: number) }
   }
 
-  /// Whether a value file counts.
+  /// Whether a value file is in use.
   func references(valueFile number: FileNumber) -> Bool {
     shards.contains { $0.valueFiles[number] != nil }
   }
 }
 
 extension ManifestState {
-  /// The whole state as changes from nothing.
+  /// The whole state as changes from an empty one.
   var asChanges: [ManifestChange] {
     var changes: [ManifestChange] = [
       .nextFile(nextFile), .logs(floor: floor, newest: newestLog),
@@ -62,7 +62,7 @@ extension ManifestState {
     return changes
   }
 
-  /// Applies one change; what cannot be is a reason to refuse the manifest.
+  /// Applies one change. An impossible change makes the manifest invalid.
   mutating func apply(_ change: ManifestChange) throws(MalformedBytes) {
     switch change {
     case .nextFile(let number):
@@ -137,11 +137,11 @@ extension ManifestState {
     }
   }
 
-  /// The same without drops that nothing can bring back: no segment from before the drop may have
-  /// rows, and all logs from before are gone. A log that recovery has written anew is younger than
-  /// its commits, so first it must be gone, too.
+  /// The same state without drops that cannot matter again: no segment from before the drop may
+  /// contain rows, and all logs from before it are gone. A log that recovery has rewritten is
+  /// younger than its commits, so it must be gone as well.
   ///
-  /// - Parameter recovered: the last commit that opening found in the logs.
+  /// - Parameter recovered: the last commit that the open found in the logs.
   func forgettingDrops(recoveredThrough recovered: SequenceNumber) -> ManifestState {
     guard !dropped.isEmpty, floor.sequence >= recovered else { return self }
     var touched: Set<UInt32> = []
@@ -155,7 +155,7 @@ extension ManifestState {
     return rest
   }
 
-  /// The changes that drop value files which no segment names.
+  /// The changes that drop value files which no segment refers to.
   var dropsOfUnreferencedValueFiles: [ManifestChange] {
     shards.enumerated().flatMap { index, shard in
       shard.values.unreferenced.map { .dropValueFile(shard: index, number: $0) }

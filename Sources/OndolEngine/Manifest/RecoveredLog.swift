@@ -1,6 +1,6 @@
-// The end of the line of commits, as recovery finds it and as the sequencer goes on from it.
+// The end of the sequence of commits, as recovery finds it and the sequencer continues it.
 
-/// What recovery found: where the line of commits ends, and the logs it is in.
+/// The result of recovery: the end of the sequence of commits, and its logs.
 struct RecoveredLog: Sendable {
   var sequence: SequenceNumber
   var time: Int64
@@ -10,12 +10,12 @@ struct RecoveredLog: Sendable {
   var length: UInt64
   /// The logs from the floor on.
   var starts: [LogStart]
-  /// What is kept of those before.
+  /// The part of history before them that is kept.
   var history: History?
 }
 
 extension LogHeader {
-  /// The header that a log has lost which goes on where `line` ends.
+  /// The lost header of a log that continues where `line` ends.
   init(lostBy log: NamedLog, of identity: DatabaseIdentity, behind line: RecoveredLog) {
     self.init(
       number: log.number, identity: identity, salt: log.salt, kind: .normal, base: line.end,

@@ -1,21 +1,21 @@
-// One shard's part of the manifest: its runs. Level 0 holds what was flushed or poured, a run for
-// each time, and they overlap; each level below holds one run, whose segments are disjoint, and
-// every row in it is older than the rows of the same key above. A plain value, which the compaction
-// picker plans with too.
+// One shard's part of the manifest: its runs. Level 0 contains what was flushed or bulk-loaded,
+// with one run each time, and these runs overlap. Each level below contains one run with disjoint
+// segments, and every row in it is older than the rows of the same key above. It is a plain value,
+// which the compaction picker also plans with.
 //
-// An opening replays every edit there is, so each change must cost little in a shard with very many
-// segments: where a segment is, is looked up by its number, and what rows lead to in value files is
-// counted as segments come and go.
+// An open replays every edit, so each change must be cheap in a shard with very many segments.
+// Segments are looked up by number, and the bytes that rows refer to in value files are counted as
+// segments come and go.
 
-/// A sorted run as the manifest names it.
+/// A sorted run in the manifest.
 struct RunState: Sendable, Equatable {
-  /// 0 for a flushed memtable; from 1 on there is one run a level.
+  /// 0 for a flushed memtable. From 1 on there is one run per level.
   var level: Int
-  /// In level 0 the number of its first segment, elsewhere 0.
+  /// In level 0 the number of its first segment, otherwise 0.
   var id: UInt64
   /// Ascending and disjoint.
   private(set) var segments: ChunkedArray<SegmentMetadata>
-  /// The last commit that any of its rows is of.
+  /// The last commit that any of its rows belongs to.
   private(set) var maxSequence: SequenceNumber
 
   /// - Parameter segments: ascending and disjoint.
@@ -28,12 +28,12 @@ struct RunState: Sendable, Equatable {
 
   var sizeBytes: UInt64 { segments.reduce(0) { $0 + $1.sizeBytes } }
 
-  /// The part of the run with the segments that `isKept` holds of.
+  /// The part of the run with the segments that satisfy `isKept`.
   func keeping(_ isKept: (SegmentMetadata) -> Bool) -> RunState {
     RunState(level: level, id: id, segments: segments.filter(isKept))
   }
 
-  /// Adds a segment at its place, where it must overlap no other.
+  /// Adds a segment at its position. It must not overlap another.
   fileprivate mutating func add(_ segment: SegmentMetadata) throws(MalformedBytes) {
     let place = segments.partition { $0.maxKey.lexicographicallyPrecedes(segment.minKey) }
     if place < segments.count {
@@ -48,11 +48,11 @@ struct RunState: Sendable, Equatable {
     maxSequence = max(maxSequence, segment.maxSequence)
   }
 
-  /// Takes out the segment that has the key.
+  /// Removes the segment that contains the key.
   fileprivate mutating func remove(holding key: [UInt8]) -> SegmentMetadata {
     let place = segments.partition { $0.maxKey.lexicographicallyPrecedes(key) }
     let segment = segments.remove(at: place)
-    // Mostly all segments of a run are of the same commits.
+    // Usually all segments of a run belong to the same commits.
     if segment.maxSequence == maxSequence,
       !segments.contains(where: { $0.maxSequence == maxSequence })
     {
@@ -62,8 +62,8 @@ struct RunState: Sendable, Equatable {
   }
 }
 
-/// A segment of a keyed group whose key is not here. Nobody reads or merges it, and it stays what
-/// it is until the key is here again.
+/// A segment of a keyed group whose key is missing. It is not read or merged, and stays unchanged
+/// until the key is available again.
 struct LockedSegment: Sendable, Equatable {
   var segment: SegmentMetadata
   var level: Int
@@ -72,25 +72,25 @@ struct LockedSegment: Sendable, Equatable {
 
 /// One shard's part.
 struct ShardState: Sendable, Equatable {
-  /// Runs of a level cannot be deeper than this.
+  /// The deepest possible level.
   static let lowestLevel = 6
 
-  /// Where a segment is.
+  /// The position of a segment.
   private struct Place: Sendable, Equatable {
     var level: Int
     var run: UInt64
-    /// A key that no other segment of the run has.
+    /// A key that no other segment of the run contains.
     var key: [UInt8]
   }
 
   /// Every row up to here is in the runs.
   var flushedThrough = SequenceNumber.zero
-  /// Newest first: those of level 0 by age, then level after level.
+  /// Newest first: the runs of level 0 by age, then level after level.
   private(set) var runs: [RunState] = []
   private var places: [FileNumber: Place] = [:]
-  /// In the order of their numbers.
+  /// Sorted by number.
   private(set) var locked: [LockedSegment] = []
-  /// The files that rows of the runs point into, and how much of each they lead to.
+  /// The value files that rows of the runs refer to, and the number of bytes they refer to in each.
   private(set) var values = ValueFileStates()
 
   var segments: [SegmentMetadata] { runs.flatMap(\.segments) }
@@ -108,9 +108,9 @@ struct ShardState: Sendable, Equatable {
     places[number] != nil || locked.contains { $0.segment.number == number }
   }
 
-  /// Adds a segment at its place.
+  /// Adds a segment at its position.
   ///
-  /// - Complexity: O(log segments) comparisons of keys.
+  /// - Complexity: O(log segments) key comparisons.
   mutating func add(
     _ segment: SegmentMetadata, level: Int, run id: UInt64
   ) throws(MalformedBytes) {
@@ -150,8 +150,8 @@ struct ShardState: Sendable, Equatable {
     }
   }
 
-  /// The order is the same whatever came first, even where a manifest says that two runs are of one
-  /// age: it must not change when the state is written anew.
+  /// The order does not depend on the order of arrival, even if a manifest gives two runs the same
+  /// age: it must not change when the state is rewritten.
   private mutating func sortRuns() {
     runs.sort { left, right in
       if left.level != right.level { return left.level < right.level }
@@ -160,9 +160,9 @@ struct ShardState: Sendable, Equatable {
     }
   }
 
-  /// Takes a segment out; false when there is none with that number.
+  /// Removes a segment. Returns false if there is none with that number.
   ///
-  /// - Complexity: O(log segments) comparisons of keys.
+  /// - Complexity: O(log segments) key comparisons.
   mutating func drop(_ number: FileNumber) -> Bool {
     if let index = locked.firstIndex(where: { $0.segment.number == number }) {
       values.giveBack(locked.remove(at: index).segment.valueReferences)
@@ -184,12 +184,12 @@ struct ShardState: Sendable, Equatable {
 
   // MARK: - Value files
 
-  /// The files that rows of the runs point into, by number.
+  /// The files that rows of the runs refer to, by number.
   var valueFiles: [FileNumber: ValueFileMetadata] { values.files }
 
   mutating func add(_ file: ValueFileMetadata) { values.add(file) }
 
-  /// Takes a value file out. Throws when there is none with that number, or a segment names it.
+  /// Removes a value file. Throws if there is none with that number, or a segment refers to it.
   mutating func dropValueFile(_ number: FileNumber) throws(MalformedBytes) {
     try values.drop(number)
   }

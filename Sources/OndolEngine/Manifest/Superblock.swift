@@ -1,23 +1,23 @@
-// The file `SUPER`: where opening begins. Four slots of 4,096 bytes, two and two far apart; even
-// epochs are written to the first slot of each pair, odd ones to the second, so a write that tears
-// leaves the last good pair alone, and one bad sector leaves a copy. It says what database this is,
-// which features one must know to open it, and which manifest is current; all else is in the
-// manifest.
+// The file `SUPER`, where an open begins. It has four slots of 4,096 bytes, in two pairs far apart.
+// Even epochs are written to the first slot of each pair and odd epochs to the second. So a torn
+// write leaves the last good pair unchanged, and one bad sector leaves a copy. The superblock
+// identifies the database, the features required to open it, and the current manifest. Everything
+// else is in the manifest.
 
-/// What the superblock says.
+/// The contents of the superblock.
 struct Superblock: Sendable, Equatable {
   static let name = "SUPER"
   static let slotLength = 4096
   static let slotOffsets: [UInt64] = [0, 4096, 65536, 69632]
-  /// Begins with a byte no text has and holds both kinds of line end, so that a copy in text mode
-  /// shows.
+  /// Begins with a byte that no text contains, and has both kinds of line end, so that a copy in
+  /// text mode is detected.
   static let magic: [UInt8] = [0x89, 0x4F, 0x44, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A]
   static let major: UInt16 = 1
   static let minor: UInt16 = 0
-  /// What one must know to open a database, by bit: that blocks, values, frames and contents are
-  /// encrypted. Versions that did not know it say so by name.
+  /// A feature required to open a database, by bit: blocks, values, frames and contents are
+  /// encrypted. Versions that do not support it report it by name.
   private static let encryptionBit = 0
-  /// That files before some number are sealed otherwise than those from it on.
+  /// Files before some number are encrypted differently from those from it on.
   private static let changeBit = 1
   private static let changeOffset = 104
   private static let keptOffset = 128
@@ -33,11 +33,11 @@ struct Superblock: Sendable, Equatable {
   /// Microseconds since 1970; for people only.
   var created: Int64
   var written: Int64
-  /// What is kept of the key of an encrypted database.
+  /// The stored form of the key of an encrypted database.
   var kept: [UInt8]?
-  /// The change of keys that is under way, in one that has any.
+  /// The key change in progress, if any.
   private(set) var change: KeyChange?
-  /// What shows that whoever wrote all this had the key.
+  /// Proof that the author of these contents had the key.
   private(set) var proof: [UInt8] = []
 
   init(
@@ -61,7 +61,7 @@ struct Superblock: Sendable, Equatable {
     try file.sync()
   }
 
-  /// Sees to it that no slot is refused by a full disk.
+  /// Ensures that no slot fails to be written because of a full disk.
   static func makeRoom(in file: any File) throws(EngineError) {
     let end = (slotOffsets.last ?? 0) + UInt64(slotLength)
     _ = try file.reserve(0..<end)
@@ -74,13 +74,13 @@ struct Superblock: Sendable, Equatable {
     return bytes
   }
 
-  /// What the proof is of, where there is one.
+  /// The bytes that the proof covers, if there is one.
   private func encodeProved() -> [UInt8] {
     var bytes = Self.magic
     bytes.appendLittleEndian(Self.major)
     bytes.appendLittleEndian(Self.minor)
     bytes.appendLittleEndian(UInt32(Self.slotLength))
-    // Feature flags: to open at all, to write, and those one may ignore.
+    // Feature flags: required for opening, required for writing, and optional ones.
     let encryption: UInt64 = kept == nil ? 0 : 1 << UInt64(Self.encryptionBit)
     bytes.appendLittleEndian(encryption | (change == nil ? 0 : 1 << UInt64(Self.changeBit)))
     for _ in 0..<2 { bytes.appendLittleEndian(UInt64(0)) }
@@ -105,8 +105,8 @@ struct Superblock: Sendable, Equatable {
     return bytes
   }
 
-  /// The newest sound slot. One that is damaged or cannot be read is passed over, and written anew
-  /// with the first change after opening or the next epoch.
+  /// The newest valid slot. Damaged or unreadable slots are skipped, and rewritten with the first
+  /// change after the open or with the next epoch.
   static func read(from file: any File) throws(EngineError) -> Superblock {
     var newest: Superblock?
     var hasMagic = false
@@ -132,8 +132,8 @@ struct Superblock: Sendable, Equatable {
     return newest
   }
 
-  /// The bytes of each slot. Those that lie side by side are read at once, and where that fails
-  /// each for itself: a sector that cannot be read is to cost one slot only.
+  /// The bytes of each slot. Adjacent slots are read at once, and individually if that fails: an
+  /// unreadable sector must cost only one slot.
   private static func readSlots(of file: any File) -> [Result<[UInt8], EngineError>] {
     var slots: [Result<[UInt8], EngineError>] = []
     for first in stride(from: 0, to: slotOffsets.count, by: 2) {
@@ -153,8 +153,8 @@ struct Superblock: Sendable, Equatable {
     return slots
   }
 
-  /// What each slot says, in their order: nil where it cannot be read, and then whether it was ever
-  /// written.
+  /// The contents of each slot, in order: nil if the slot cannot be read, together with whether it
+  /// was ever written.
   static func slots(
     in file: any File
   ) throws(EngineError) -> [(superblock: Superblock?, isBlank: Bool)] {
@@ -222,7 +222,7 @@ struct Superblock: Sendable, Equatable {
     } catch {
       return nil
     }
-    // A change of keys without a key is none.
+    // A key change without a key is not valid.
     let known: UInt64 = found.kept == nil ? 0 : 1 << UInt64(encryptionBit) | 1 << UInt64(changeBit)
     let unknown = incompatible & ~known
     guard foundMajor == major, unknown == 0, readOnly == 0 else {
@@ -257,10 +257,10 @@ struct Superblock: Sendable, Equatable {
 
   // MARK: - Keys
 
-  /// The keys of the database; nil where it is in the clear.
+  /// The keys of the database; nil without encryption.
   ///
-  /// - Throws: `.locked` and `.notEncrypted` where the vault is not the database's; `.corrupt`
-  ///   where somebody without the key has changed the superblock.
+  /// - Throws: `.locked` or `.notEncrypted` if the vault does not belong to the database;
+  ///   `.corrupt` if the superblock was changed without the key.
   func unlock(
     with vault: (any Vault)?, at path: String, random: @escaping @Sendable () -> UInt64
   ) throws(EngineError) -> Keyring? {
@@ -273,7 +273,7 @@ struct Superblock: Sendable, Equatable {
     guard let key = try vault.openKey(kept, for: identity) else {
       throw .locked(path: path, reason: "the key is another one")
     }
-    // Vouched for by the newest key, before anything is done with another.
+    // The newest key must vouch for it before another key is used.
     guard key.proof(of: encodeProved()) == proof else {
       throw .corrupt(
         file: Self.name, offset: UInt64(Self.proofOffset),
@@ -292,17 +292,18 @@ struct Superblock: Sendable, Equatable {
     return keyring
   }
 
-  /// The keys as this says them, for who has those that an earlier superblock had: mostly the same.
+  /// The keys according to this superblock, for a caller with the keys of an earlier one. Usually
+  /// they are the same.
   ///
-  /// - Throws: as `unlock`, and `.notEncrypted` where keys are gone and nothing had said that they
-  ///   would be.
+  /// - Throws: as `unlock`, and `.notEncrypted` if keys are gone although no change of keys had
+  ///   announced that.
   func unlock(
     after earlier: Keyring?, with vault: (any Vault)?, at path: String,
     random: @escaping @Sendable () -> UInt64
   ) throws(EngineError) -> Keyring? {
     if kept == nil {
       guard let earlier, earlier.kept != nil else { return earlier }
-      // Only who saw that keys were to go can believe that they are gone.
+      // Only a caller that saw a change towards no encryption can accept that the keys are gone.
       guard let change = earlier.change, !change.isSealed else {
         throw .notEncrypted(path: path)
       }
@@ -314,7 +315,8 @@ struct Superblock: Sendable, Equatable {
     return try unlock(with: vault, at: path, random: random)?.remembering(earlier)
   }
 
-  /// Notes what only who has the keys can write. To be called after every change.
+  /// Records a proof that only a holder of the keys can write. It must be called after every
+  /// change.
   mutating func prove(with keyring: Keyring?) {
     kept = keyring?.kept
     change = keyring?.change
@@ -331,8 +333,9 @@ struct Superblock: Sendable, Equatable {
   }
 }
 
-/// What this build writes and reads: one version, so that tools which show it need no open file.
+/// The version that this build reads and writes. It is one version, so that tools that show it need
+/// no open file.
 package enum FileFormat {
-  /// Major and minor number, as the superblock has them.
+  /// Major and minor number, as in the superblock.
   package static var version: String { "\(Superblock.major).\(Superblock.minor)" }
 }

@@ -1,22 +1,22 @@
-// What the manifest knows of value files and of the garbage in them. Each segment says how many
-// bytes of which file its pointers lead to, no two segments lead to one value, and so what no
-// segment leads to is dead. An edit that replaces segments is all that it takes to keep that true:
-// what is alive is added up as segments come and go, and can at any time be added up anew.
+// What the manifest knows about value files and the garbage in them. Each segment records how many
+// bytes of each file its pointers refer to. No two segments refer to the same value, so every value
+// without a segment is dead. An edit that replaces segments is enough to keep this correct: the
+// live bytes are added up as segments come and go, and can be recomputed at any time.
 
-/// The value files of a shard, and what of each is alive. A plain value.
+/// The value files of a shard and the live part of each. A plain value.
 struct ValueFileStates: Sendable, Equatable {
-  /// What segments lead to in a file.
+  /// What segments refer to in a file.
   private struct Share: Sendable, Equatable {
     var bytes: UInt64 = 0
-    /// How often segments name the file.
+    /// The number of segments that refer to the file.
     var names = 0
   }
 
   /// By number.
   private(set) var files: [FileNumber: ValueFileMetadata] = [:]
-  /// Those that some segment names.
+  /// The files that some segment refers to.
   private var shares: [FileNumber: Share] = [:]
-  /// Those that none names.
+  /// The files that no segment refers to.
   private var unnamed: Set<FileNumber> = []
 
   // MARK: - Changes
@@ -26,7 +26,7 @@ struct ValueFileStates: Sendable, Equatable {
     if shares[file.number] == nil { unnamed.insert(file.number) }
   }
 
-  /// Throws when there is none with that number, or a segment names it.
+  /// Throws if there is none with that number, or a segment refers to it.
   mutating func drop(_ number: FileNumber) throws(MalformedBytes) {
     guard unnamed.remove(number) != nil else {
       let reason = files[number] == nil ? "which it lacks" : "which segments name"
@@ -35,7 +35,7 @@ struct ValueFileStates: Sendable, Equatable {
     files[number] = nil
   }
 
-  /// A segment has come.
+  /// Adds the references of a new segment.
   mutating func take(_ references: [ValueReference]) {
     for reference in references {
       var share = shares[reference.file] ?? Share()
@@ -46,7 +46,7 @@ struct ValueFileStates: Sendable, Equatable {
     }
   }
 
-  /// A segment has gone.
+  /// Removes the references of a dropped segment.
   mutating func giveBack(_ references: [ValueReference]) {
     for reference in references {
       guard var share = shares[reference.file] else { continue }
@@ -59,18 +59,18 @@ struct ValueFileStates: Sendable, Equatable {
 
   // MARK: - Garbage
 
-  /// The files that no segment names.
+  /// The files that no segment refers to.
   var unreferenced: [FileNumber] { unnamed.sorted() }
 
   /// Bytes of all files.
   ///
-  /// - Complexity: O(files), as all that follows.
+  /// - Complexity: O(files), like everything below.
   var sizeBytes: UInt64 { files.values.reduce(0) { $0 + $1.sizeBytes } }
 
-  /// Bytes that no row leads to.
+  /// Bytes that no row refers to.
   var deadBytes: UInt64 { files.values.reduce(0) { $0 + deadBytes(of: $1) } }
 
-  /// The files of which more than so many tenths are dead.
+  /// The files of which more than this many tenths are dead.
   func files(deadTenths tenths: UInt64) -> Set<FileNumber> {
     let dead = files.values.filter { file in
       deadBytes(of: file) > file.recordBytes / 10 * tenths + file.recordBytes % 10 * tenths / 10
@@ -84,13 +84,13 @@ struct ValueFileStates: Sendable, Equatable {
 }
 
 extension ShardState {
-  /// Bytes of value files that no row leads to.
+  /// Bytes of value files that no row refers to.
   var deadValueBytes: UInt64 { values.deadBytes }
 
-  /// The value files of which more than half is dead: worth a compaction.
+  /// The value files that are more than half dead, which justifies a compaction.
   var mostlyDeadValueFiles: Set<FileNumber> { values.files(deadTenths: 5) }
 
-  /// Throws when `segment` names a value file that there is not.
+  /// Throws if `segment` refers to a value file that does not exist.
   func checkValueFiles(of segment: SegmentMetadata) throws(MalformedBytes) {
     for reference in segment.valueReferences where valueFiles[reference.file] == nil {
       throw MalformedBytes(
@@ -100,7 +100,7 @@ extension ShardState {
 }
 
 extension ValueFileMetadata {
-  /// All but the group.
+  /// Everything except the group.
   func encode(into bytes: inout [UInt8]) {
     bytes.appendVarint(number.rawValue)
     bytes.appendLittleEndian(salt)

@@ -1,16 +1,16 @@
-// The value files that count, one object each, so that all runs that point into a file share what
-// is open and cached of it.
+// The value files in use, one object each. So all runs that refer to a file share its open
+// descriptor and its cached blocks.
 
 /// Value files by number.
 final class ValueFiles: Sendable {
   private let directory: any Directory
   private let identity: DatabaseIdentity
   private let cache: BlockCache
-  /// Whether files that no longer count are ours to remove.
+  /// Whether this process removes files that are no longer in use.
   private let isWriter: Bool
   private let files: Guarded<[FileNumber: ValueFile]>
 
-  /// - Parameter access: one who only reads removes no file.
+  /// - Parameter access: a read-only process removes no file.
   init(
     identity: DatabaseIdentity, directory: any Directory, cache: BlockCache,
     access: FileAccess = .readWrite
@@ -22,8 +22,8 @@ final class ValueFiles: Sendable {
     files = Guarded([:])
   }
 
-  /// Has an object for each file that the manifest names. One that it names no more goes from the
-  /// disk with the last view that reads it.
+  /// Ensures an object for each file in the manifest. A file that the manifest no longer lists is
+  /// removed from the disk together with the last view that reads it.
   func follow(_ state: ManifestState) {
     let forgotten = files.withLock { files in
       for (index, shard) in state.shards.enumerated() {
@@ -43,13 +43,13 @@ final class ValueFiles: Sendable {
   /// All of them.
   var all: [ValueFile] { files.withLock { Array($0.values) } }
 
-  /// Those that `references` name. The manifest lets no segment name one that it lacks.
+  /// The files in `references`. The manifest allows no segment to refer to a file that it lacks.
   func files(_ references: [ValueReference]) -> [ValueFile] {
     if references.isEmpty { return [] }
     return files.withLock { files in references.compactMap { files[$0.file] } }
   }
 
-  /// Those of `numbers` that still count.
+  /// Those of `numbers` that are still in use.
   func files(_ numbers: Set<FileNumber>) -> [FileNumber: ValueFile] {
     if numbers.isEmpty { return [:] }
     return files.withLock { files in files.filter { numbers.contains($0.key) } }
