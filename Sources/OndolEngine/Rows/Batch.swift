@@ -1,16 +1,16 @@
-// What a commit is made of: rows to put and to delete, written straight into the bytes that go to
-// the log, so that committing copies nothing. Stage 2 of the write path ends with a batch; stage 3
-// begins with it.
+// The contents of a commit: rows to write and to delete. They are written directly into the bytes
+// that go to the log, so that committing copies nothing. Stage 2 of the write path ends with a
+// batch, and stage 3 begins with it.
 //
-// A row's key begins with its keyspace, four bytes, high byte first; the floor above decides what
-// keyspaces are. Keyspaces whose numbers agree above the low twelve bits are kept together in one
+// A row's key begins with its keyspace: four bytes in big-endian order. The layer above assigns
+// keyspaces. Keyspaces whose numbers are equal above the low twelve bits are kept together in one
 // shard.
 //
-// A row may need to hold the commit's own sequence number or time, which nobody knows before the
-// commit is sequenced. Such places are stamps: eight bytes each, filled in by the sequencer, never
-// by readers.
+// A row may need to contain the commit's own sequence number or time, which are unknown before the
+// commit is sequenced. Such positions are stamps of eight bytes each. The sequencer fills them in,
+// and readers never do.
 
-/// The position of a commit in the one order of all commits. The first is 1.
+/// The position of a commit in the total order of all commits. The first is 1.
 package struct SequenceNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package var rawValue: UInt64
 
@@ -24,29 +24,30 @@ package struct SequenceNumber: RawRepresentable, Sendable, Hashable, Comparable 
   package var next: Self { Self(rawValue: rawValue + 1) }
 }
 
-/// What a commit survives once it has been acknowledged.
+/// What an acknowledged commit survives.
 package enum Durability: Sendable, Hashable {
-  /// The process's own life only: the frame reaches the system with the next stronger commit or
-  /// flush.
+  /// Nothing beyond the process itself: the frame reaches the system together with the next commit
+  /// of a stronger durability, or with a flush.
   case memory
-  /// The process being killed, but not a power cut.
+  /// A kill of the process, but not a power failure.
   case process
-  /// The process being killed, and a power cut that comes so many microseconds later.
+  /// A kill of the process, and a power failure after this many microseconds.
   case periodic(microseconds: Int64)
-  /// A power cut.
+  /// A power failure.
   case power
 }
 
-/// What an operation in a batch or a row in a memtable does.
+/// The effect of an operation in a batch, or of a row in a memtable.
 enum RowKind: UInt8, Sendable {
   case put = 1
   case delete = 2
-  /// In segments only: a put whose value is in a value file; the row has a pointer to it.
+  /// In segments only: a put whose value is in a value file. The row contains a pointer to it.
   case valuePointer = 3
 }
 
-/// A commit's place in the one order of all commits, and its time in microseconds since 1970: what
-/// tells it from every other commit, also from one that a power cut took and that had its number.
+/// A commit's position in the total order of all commits, and its time in microseconds since 1970.
+/// Together they distinguish it from every other commit, including one with the same number that a
+/// power failure erased.
 package struct CommitPoint: Sendable, Hashable {
   package var sequence: SequenceNumber
   package var time: Int64
@@ -57,105 +58,107 @@ package struct CommitPoint: Sendable, Hashable {
   }
 }
 
-/// What a commit became.
+/// The result of a commit.
 package struct CommitReceipt: Sendable, Equatable {
   package var sequence: SequenceNumber
-  /// Microseconds since 1970, later than that of every commit before.
+  /// Microseconds since 1970, later than the time of every earlier commit.
   package var time: Int64
 }
 
-/// How a stamp is written.
+/// The encoding of a stamp.
 package enum StampForm: Sendable {
-  /// The sequence number, low byte first.
+  /// The sequence number, little-endian.
   case sequence
-  /// The commit time in microseconds, two's complement, low byte first.
+  /// The commit time in microseconds, two's complement, little-endian.
   case time
-  /// The commit time in microseconds, sign bit flipped, high byte first: ordered as bytes.
+  /// The commit time in microseconds, sign bit flipped, big-endian: sorts as bytes.
   case orderedTime
-  /// The complement of `orderedTime`: ordered as bytes, latest first.
+  /// The complement of `orderedTime`: sorts as bytes, latest first.
   case descendingTime
 }
 
-/// A list of changes that happen together or not at all.
+/// A list of changes that take effect together or not at all.
 package struct Batch: Sendable {
   struct Stamp: Sendable {
     var offset: Int
     var form: StampForm
   }
 
-  /// Keys from `lower` on and before `upper`; no bound where that is empty.
+  /// The keys from `lower` up to but not including `upper`; an empty bound is no bound.
   struct GuardedRange: Sendable {
     var lower: [UInt8]
     var upper: [UInt8]
   }
 
-  /// Bytes of the keyspace at the front of every key.
+  /// The length of the keyspace at the start of every key.
   static let keyspaceLength = KeyHead.keyspaceLength
 
-  /// The kind of an annotation, where those of rows are `RowKind`.
+  /// The kind of an annotation. The kinds of rows are in `RowKind`.
   static let annotationKind: UInt8 = 4
   /// The kind of a keyed group's annotation.
   static let groupAnnotationKind: UInt8 = 6
 
-  /// Room for a frame's header, then the payload: operations follow each other as
-  /// `kind, key length, key[, value length, value]`, lengths as varints; an annotation as
-  /// `kind, length, bytes`, and one of a keyed group as `kind, group, length, bytes`.
+  /// Space for a frame's header, then the payload. Operations are encoded as `kind, key length,
+  /// key[, value length, value]`, with lengths as varints. An annotation is encoded as `kind,
+  /// length, bytes`, and one of a keyed group as `kind, group, length, bytes`.
   private(set) var frame: [UInt8] = []
-  /// Bytes of the payload that are of keyed groups.
+  /// The payload bytes that belong to keyed groups.
   private(set) var keyed: [(group: UInt32, bytes: Int)] = []
-  /// Bytes of the payload that become no rows.
+  /// The payload bytes that do not become rows.
   private var annotationLength = 0
-  /// What has an annotation: nil for what is of no keyed group.
+  /// The groups that have an annotation; nil for data without a keyed group.
   private var annotated: [UInt32?] = []
   package private(set) var operationCount = 0
   private var deletionCount = 0
   private(set) var stamps: [Stamp] = []
   /// The rows that must not have changed after `basis`.
   private(set) var guardedKeys: [[UInt8]] = []
-  /// The ranges in which no row must have come, changed or gone after `basis`.
+  /// The ranges in which no row may have been added, changed or removed after `basis`.
   private(set) var guardedRanges: [GuardedRange] = []
 
-  /// The groups of keyspaces written to.
+  /// The groups of keyspaces that the batch writes to.
   private(set) var groups = KeyspaceGroups()
 
-  /// The snapshot this batch was derived from. Required when anything is guarded.
+  /// The snapshot that this batch was derived from. It is required if anything is guarded.
   package var basis: SequenceNumber?
 
-  /// Who waits for it, where somebody may go before it is committed.
+  /// The ticket of the waiting caller, if the caller may stop waiting before the batch is
+  /// committed.
   package var ticket: CommitTicket?
 
-  /// What whoever follows the database is told of the commit.
+  /// Passed to followers of the database together with the commit.
   package var note: (any AnyObject & Sendable)?
 
   package init() {}
 
   var isGuarded: Bool { !guardedKeys.isEmpty || !guardedRanges.isEmpty }
   package var isEmpty: Bool { operationCount == 0 }
-  /// Whether rows go because of it that it does not name one by one.
+  /// Whether it removes rows that it does not name individually.
   package var dropsKeyspaces = false
 
-  /// Whether it takes out at least as many rows as it puts in: such a batch may use the space that
-  /// is kept for when there is no other.
+  /// Whether it removes at least as many rows as it adds. Such a batch may use the reserved space
+  /// when no other space is left.
   package var freesSpace: Bool {
     dropsKeyspaces || deletionCount > 0 && 2 * deletionCount >= operationCount
   }
-  /// Bytes of its payload.
+  /// The length of its payload.
   package var payloadLength: Int { max(0, frame.count - FrameHeader.length) }
-  /// Bytes that the payload takes in a log where groups are sealed, without frame headers.
+  /// The length of the payload in a log with encrypted groups, without frame headers.
   var sealedPayloadLength: Int {
     keyed.reduce(payloadLength) { $0 + GroupRecord.overhead(of: $1.bytes, in: $1.group) }
   }
-  /// Bytes of its rows in the log.
+  /// The length of its rows in the log.
   package var rowsLength: Int { payloadLength - annotationLength }
 
-  /// Makes room for so many bytes more.
+  /// Reserves space for this many more bytes.
   package mutating func reserve(bytes: Int) {
     frame.reserveCapacity(frame.count + bytes)
   }
 
-  /// Sets the row at `key` to `value`. A later operation on the same key wins.
+  /// Sets the row at `key` to `value`. The last operation on a key wins.
   ///
-  /// `stamps` are places in `value`, eight bytes each, which get the commit's number or time.
+  /// `stamps` are positions in `value` of eight bytes each, which receive the commit's number or
+  /// time.
   package mutating func put(
     _ key: RawSpan, _ value: RawSpan, stamps valueStamps: [(offset: Int, form: StampForm)] = [],
     keyStamps: [(offset: Int, form: StampForm)] = []
@@ -180,11 +183,11 @@ package struct Batch: Sendable {
     if let group = KeyedGroups.group(of: key) { note(group, from: start) }
   }
 
-  /// Adds what is to stand in the log beside the rows and nowhere else, for whoever reads the
-  /// history of commits; once at most. `stamps` are places in it as in a value.
+  /// Adds data that is stored only in the log, alongside the rows, for readers of the commit
+  /// history. It may be called once. `stamps` are positions in it, as in a value.
   ///
-  /// - Parameter group: the keyed group under whose key it is sealed, each of which may have one
-  ///   more.
+  /// - Parameter group: the keyed group whose key encrypts it. Each group may have one more
+  ///   annotation.
   package mutating func annotate(
     _ bytes: RawSpan, stamps annotationStamps: [(offset: Int, form: StampForm)] = [],
     of group: UInt32? = nil
@@ -207,21 +210,21 @@ package struct Batch: Sendable {
     if let group { note(group, from: start) }
   }
 
-  /// Makes the commit fail with `.stale` when the row at `key` was changed after `basis`.
+  /// Makes the commit fail with `.stale` if the row at `key` was changed after `basis`.
   package mutating func guardUnchanged(_ key: RawSpan) {
     guardedKeys.append(key.array)
   }
 
-  /// Makes the commit fail with `.stale` when a row with a key from `lower` on and before `upper`
-  /// (no bound when empty) was put or deleted after `basis`, one that was not there before
-  /// included. The range must lie in one shard.
+  /// Makes the commit fail with `.stale` if any row with a key from `lower` up to but not including
+  /// `upper` (no bound if empty) was written or deleted after `basis`. This includes rows that did
+  /// not exist before. The range must lie in one shard.
   package mutating func guardUnchanged(from lower: RawSpan, to upper: RawSpan) {
     guardedRanges.append(GuardedRange(lower: lower.array, upper: upper.array))
   }
 
-  /// Fills the stamps in and gives the bytes away; the batch is empty afterwards.
+  /// Fills in the stamps and returns the bytes. The batch is empty afterwards.
   mutating func takeFrame(stampedWith sequence: SequenceNumber, time: Int64) -> [UInt8] {
-    // A commit of nothing has a frame, too.
+    // An empty commit also has a frame.
     begin(with: 0)
     var frame = frame
     self.frame = []
@@ -231,8 +234,8 @@ package struct Batch: Sendable {
     return frame
   }
 
-  /// Makes room for the header, and for the whole frame of a commit of one row: most have no more.
-  /// In a long batch, makes room for the next operation.
+  /// Reserves space for the header, and for the whole frame of a commit of one row, because most
+  /// have no more. In a long batch it reserves space for the next operation.
   private mutating func begin(with length: Int) {
     let end = max(frame.count, FrameHeader.length) + length + 2 * Varint.maximumLength + 8
     guard frame.isEmpty else {
@@ -257,7 +260,7 @@ package struct Batch: Sendable {
     frame.append(key)
   }
 
-  /// What was added from `start` on is a keyed group's.
+  /// Records that the bytes added from `start` on belong to a keyed group.
   private mutating func note(_ group: UInt32, from start: Int) {
     let length = frame.count - start
     if let place = keyed.firstIndex(where: { $0.group == group }) {
@@ -276,7 +279,7 @@ package struct Batch: Sendable {
 }
 
 extension [UInt8] {
-  /// Writes a commit's number or time over the eight bytes at a place.
+  /// Writes a commit's number or time over the eight bytes at a position.
   @inline(__always)
   mutating func overwriteStamp(
     _ form: StampForm, at offset: Int, _ sequence: SequenceNumber, time: Int64
@@ -291,7 +294,7 @@ extension [UInt8] {
 }
 
 /// A few groups of keyspaces, numbered by their keyspaces' numbers without the low twelve bits.
-/// Almost always one, which takes no memory of its own.
+/// Usually there is only one, which needs no memory allocation.
 struct KeyspaceGroups: Sendable {
   private(set) var first: UInt32?
   private(set) var others: [UInt32] = []
@@ -305,7 +308,7 @@ struct KeyspaceGroups: Sendable {
     }
   }
 
-  /// The shards the groups are in, each once, of `count` shards.
+  /// The shards of the groups, without duplicates, out of `count` shards.
   func forEachShard<E: Error>(of count: Int, _ body: (Int) throws(E) -> Void) throws(E) {
     guard let first else { return }
     let shard = Int(first) % count

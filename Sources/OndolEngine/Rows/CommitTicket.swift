@@ -1,5 +1,6 @@
-// A commit as the one who waits for it knows it: whether it can still be called back, and what
-// became of it once that is known. One who goes before that keeps the ticket and asks later.
+// A commit from the view of the caller that waits for it: whether it can still be cancelled, and
+// its outcome once that is known. A caller that stops waiting earlier keeps the ticket and asks
+// later.
 
 /// One commit on its way to a store.
 package final class CommitTicket: Sendable {
@@ -10,11 +11,11 @@ package final class CommitTicket: Sendable {
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
-  /// What became of it.
+  /// The outcome of the commit.
   package enum Outcome: Sendable {
     case committed(CommitReceipt)
     case notCommitted
-    /// Whether it is committed only opening the database again tells.
+    /// Only opening the database again can tell whether it was committed.
     case unknown
   }
 
@@ -24,7 +25,7 @@ package final class CommitTicket: Sendable {
 
   // MARK: - For the sender
 
-  /// Whether it may be sent: nobody has called it back.
+  /// Whether it may be sent, because it was not cancelled.
   func take() -> Bool {
     state.withLock { state in
       state.isSent = !state.isWithdrawn
@@ -32,14 +33,14 @@ package final class CommitTicket: Sendable {
     }
   }
 
-  /// Notes that it was not committed after all, and will be sent again.
+  /// Records that it was not committed after all, and will be sent again.
   func giveBack() { state.withLock { $0.isSent = false } }
 
   var isWithdrawn: Bool { state.withLock { $0.isWithdrawn } }
 
   // MARK: - For the caller
 
-  /// Calls it back; false when it is on its way, and may be committed.
+  /// Cancels it. Returns false if it was already sent and may be committed.
   package func withdraw() -> Bool {
     state.withLock { state in
       state.isWithdrawn = state.isWithdrawn || !state.isSent && state.outcome == nil
@@ -47,7 +48,7 @@ package final class CommitTicket: Sendable {
     }
   }
 
-  /// Tells what became of it; what is told first stays.
+  /// Records its outcome. Only the first call has an effect.
   package func settle(_ outcome: Outcome) {
     let waiters = state.withLock { state in
       if state.outcome == nil { state.outcome = outcome }
@@ -57,10 +58,10 @@ package final class CommitTicket: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// What became of it; nil as long as nobody knows.
+  /// Its outcome; nil as long as it is unknown.
   package var outcome: Outcome? { state.withLock { $0.outcome } }
 
-  /// Returns once it is known what became of it.
+  /// Returns once its outcome is known.
   package func waitUntilSettled() async {
     await withCheckedContinuation { waiter in
       let isSettled = state.withLock { state in

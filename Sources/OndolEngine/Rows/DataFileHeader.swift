@@ -1,12 +1,12 @@
-// The first bytes of a file of rows, of values or of contents: which file of which database it is.
-// Reads compare it with what the manifest says and never take anything from it, so that it is only
-// ever encoded.
+// The first bytes of a file of rows, values or contents, which identify the file and its database.
+// Reads compare the header with the manifest and never take anything from it, so it is only ever
+// encoded.
 
-/// What the first 64 bytes of a segment or a value file say.
+/// The first 64 bytes of a segment or a value file.
 struct DataFileHeader: Equatable {
   static let length = 64
 
-  /// What the file holds: its first bytes and its format's version. Each format adds its own.
+  /// The type of file: its magic bytes and its format version. Each format adds its own.
   struct Kind: Equatable {
     let magic: [UInt8]
     var major: UInt16 = 1
@@ -18,9 +18,9 @@ struct DataFileHeader: Equatable {
   var salt: UInt64
   var identity: DatabaseIdentity
   var shard: UInt32
-  /// Whether what follows is sealed.
+  /// Whether the rest of the file is encrypted.
   var isSealed = false
-  /// The keyed group under whose key it is, if it is one's.
+  /// The keyed group whose key encrypts it, if any.
   var group: UInt32?
 
   func encode() -> [UInt8] {
@@ -39,7 +39,7 @@ struct DataFileHeader: Equatable {
 }
 
 extension DataFileHeader {
-  /// The header of a file, or nil when it is damaged.
+  /// The header of a file, or nil if it is damaged.
   static func find(_ kind: Kind, in file: any File) throws(EngineError) -> DataFileHeader? {
     let bytes = try file.read(at: 0, count: length)
     var reader = ByteReader(bytes.bytes)

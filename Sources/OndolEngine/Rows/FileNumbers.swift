@@ -1,10 +1,10 @@
-// The counter behind the names of all files. Flushes, merges and logs take their numbers from it on
-// threads of their own.
+// The counter for the names of all files. Flushes, merges and logs take their numbers from it on
+// their own threads.
 
-/// Gives out file numbers, each once.
+/// Hands out file numbers, each once.
 ///
-/// A number is on the device with the manifest's next edit. Until then a crash may leave a file
-/// that nobody names, which the next opening steps over.
+/// A number reaches the device with the manifest's next edit. Until then a crash may leave a file
+/// that the manifest does not list, and the next open skips its number.
 final class FileNumbers: Sendable {
   private let counter: Guarded<UInt64>
 
@@ -12,7 +12,7 @@ final class FileNumbers: Sendable {
     counter = Guarded(next.rawValue)
   }
 
-  /// Every number below has been given out.
+  /// Every number below this one has been handed out.
   var next: FileNumber { FileNumber(rawValue: counter.withLock { $0 }) }
 
   func allocate() -> FileNumber {
@@ -22,12 +22,12 @@ final class FileNumbers: Sendable {
     }
   }
 
-  /// Steps over all numbers before `next`.
+  /// Skips all numbers before `next`.
   func stepTo(_ next: FileNumber) {
     counter.withLock { $0 = max($0, next.rawValue) }
   }
 
-  /// Steps over `number` and those before; not over one that nobody can have given out.
+  /// Skips `number` and all numbers before it, unless it cannot have been handed out.
   func reserve(through number: FileNumber) {
     guard number.isPossible else { return }
     counter.withLock { $0 = max($0, number.rawValue + 1) }
@@ -35,17 +35,17 @@ final class FileNumbers: Sendable {
 }
 
 extension FileNumber {
-  /// No database lives long enough to come to this number. Names with a greater one are nobody's,
-  /// and a manifest that says so is refused.
+  /// No database lives long enough to reach this number. Files with a greater number belong to no
+  /// database, and a manifest with a greater number is invalid.
   static let greatest = FileNumber(rawValue: 1 << 56)
 
   var isPossible: Bool { self <= Self.greatest }
 
-  /// More numbers than are ever given out between two edits of a manifest.
+  /// More numbers than are ever handed out between two edits of a manifest.
   private static let mostUnnamed: UInt64 = 1 << 32
 
-  /// Whether the file in whose name the number is can be of a database that has given out all
-  /// numbers below `next`. What cannot be has got there in another way, and is left alone.
+  /// Whether a file with this number can belong to a database that has handed out all numbers below
+  /// `next`. Any other file has a different origin and is left alone.
   func isOurs(next: FileNumber) -> Bool {
     rawValue < next.rawValue || rawValue - next.rawValue < Self.mostUnnamed
   }

@@ -1,8 +1,8 @@
-// Frames: checked, self-describing stretches of bytes of which the log and the manifest are made. A
-// frame says whose bytes they are, how many, and up to where the line of log bytes was on the
-// device when it was written; what the log makes of that is in LogFormat.
+// Frames: checksummed, self-describing byte sequences that make up the log and the manifest. A
+// frame records which file its bytes belong to, its length, and up to where the log bytes were on
+// the device when it was written. LogFormat describes how the log uses that.
 
-/// A place in the one line of all log bytes.
+/// A position in the sequence of all log bytes.
 struct LogPosition: RawRepresentable, Sendable, Hashable, Comparable {
   var rawValue: UInt64
 
@@ -11,20 +11,20 @@ struct LogPosition: RawRepresentable, Sendable, Hashable, Comparable {
 }
 
 enum FrameKind: UInt8, Sendable {
-  /// A whole commit.
+  /// A complete commit.
   case commit = 1
-  /// A piece of a commit too long for one frame; the last piece is `lastPart`.
+  /// Part of a commit that is too long for one frame. The last part is `lastPart`.
   case part = 2
   case lastPart = 3
-  /// The log was closed in good order, and nothing follows.
+  /// The log was closed cleanly, and nothing follows.
   case seal = 5
-  /// A change to the manifest.
+  /// A manifest edit.
   case edit = 6
-  /// In a log's first page: how far the line was on the device when a sync ended.
+  /// In a log's first page: how much was on the device when a sync ended.
   case mark = 7
 }
 
-/// The 56 bytes in front of a frame's payload.
+/// The 56 bytes before a frame's payload.
 struct FrameHeader: Sendable, Equatable {
   static let length = 56
   /// The longest payload of one frame.
@@ -39,19 +39,19 @@ struct FrameHeader: Sendable, Equatable {
   var operationCount: Int
   var syncedThrough: LogPosition
   var payloadChecksum: UInt32
-  /// Whether the payload is sealed; it ends with its tag then.
+  /// Whether the payload is encrypted. It then ends with its tag.
   var isSealed = false
-  /// Random bits of a sealed payload's nonce.
+  /// The random bits in an encrypted payload's nonce.
   var chance: UInt32 = 0
 
-  /// Bytes of the whole frame, padding included.
+  /// The length of the whole frame, including padding.
   var frameLength: Int { Self.frameLength(payload: payloadLength) }
 
   static func frameLength(payload: Int) -> Int {
     (length + payload + 7) & ~7
   }
 
-  /// Writes the header over the first 56 bytes of `frame`, for a frame that will stand at `offset`.
+  /// Writes the header over the first 56 bytes of `frame`, for a frame that will be at `offset`.
   func write(into frame: inout [UInt8], salt: UInt64, offset: UInt64) {
     frame.overwriteLittleEndian(UInt32(payloadLength), at: 0)
     frame[4] = kind.rawValue
@@ -69,11 +69,11 @@ struct FrameHeader: Sendable, Equatable {
     frame.overwriteLittleEndian(checksum, at: 48)
   }
 
-  /// The header at the front of `bytes`, or nil when there is no sound one. Without a salt its own
-  /// checksum says nothing.
+  /// The header at the start of `bytes`, or nil if there is no valid one. Without a salt, its own
+  /// checksum proves nothing.
   ///
-  /// - Parameter isSealed: whether payloads are, as they are in whole files or not at all; nil when
-  ///   that is not known.
+  /// - Parameter isSealed: whether payloads are encrypted, which applies to whole files; nil if
+  ///   unknown.
   static func read(
     _ bytes: RawSpan, salt: UInt64?, offset: UInt64, isSealed: Bool? = false
   ) -> FrameHeader? {
@@ -112,8 +112,7 @@ struct FrameHeader: Sendable, Equatable {
 }
 
 extension FrameHeader {
-  /// Whether a header stands at the front of `bytes` that was written so, and whose kind, flags or
-  /// version are unknown.
+  /// Whether the bytes start with a correctly written header of unknown kind, flags or version.
   static func isOfNewerVersion(
     _ bytes: RawSpan, salt: UInt64, offset: UInt64, isSealed: Bool = false
   ) -> Bool {
@@ -132,13 +131,14 @@ extension FrameHeader {
 // MARK: - Sealed payloads
 
 extension FrameHeader {
-  /// What a sealed payload has beside its bytes.
+  /// The additional bytes of an encrypted payload.
   static let sealOverhead = SealFormat.tagLength
-  /// What of the header is sealed with the payload, so that neither is believed without the other.
+  /// The part of the header that is authenticated together with the payload, so that neither is
+  /// accepted without the other.
   private static let contextLength = 40
 
-  /// Seals the payload of `frame`, whose header this is but for the payload's checksum, and writes
-  /// the header.
+  /// Encrypts the payload of `frame` and writes the header. This value is the frame's header,
+  /// except for the payload's checksum.
   mutating func seal(_ frame: inout [UInt8], by seal: FileSeal, salt: UInt64, offset: UInt64) {
     isSealed = true
     payloadLength += Self.sealOverhead
@@ -150,7 +150,8 @@ extension FrameHeader {
     write(into: &frame, salt: salt, offset: offset)
   }
 
-  /// What was sealed in `payload`, behind the header in `header`; nil when it was not sealed so.
+  /// The plain form of `payload`, which follows the header in `header`; nil if it was not encrypted
+  /// this way.
   func open(
     _ payload: RawSpan, header: RawSpan, by seal: FileSeal, offset: UInt64
   ) -> [UInt8]? {
@@ -163,8 +164,9 @@ extension FrameHeader {
     return opened
   }
 
-  /// A place at which a power cut took a frame without a trace is written again by whoever opens
-  /// the database next, so the place is not enough: the time and random bits go with it.
+  /// When a power failure erases a frame without a trace, the next process that opens the database
+  /// writes another at the same place. So the place is not enough, and the time and random bits are
+  /// included.
   private func nonce(at offset: UInt64) -> SealNonce {
     SealNonce(
       place: UInt64(chance) << 32 | (offset / 8) & 0xFFFF_FFFF,

@@ -1,18 +1,18 @@
-// The memory of long batches. A batch of a thousand rows fills some hundred kilobytes, and
-// allocators give so much back to the system when the commit is done and get it anew for the next
-// one: clearing those pages took a loading database longer than all else that it did with the rows.
-// So what one batch has filled serves the next.
+// The memory of long batches. A batch of a thousand rows fills several hundred kilobytes.
+// Allocators return such memory to the system after the commit and request it again for the next
+// one. Clearing those pages took a loading database longer than all its other work with the rows.
+// So the memory of one batch is reused for the next.
 
 /// Keeps one frame's memory between batches, for all databases of the process.
 enum FrameMemory {
-  /// Shorter frames are the allocator's: it has such memory at hand.
+  /// Shorter frames are left to the allocator, which has such memory at hand.
   static let leastCapacity = 64 << 10
   /// Longer ones are not kept.
   private static let mostCapacity = 8 << 20
 
   private static let kept = Guarded<[UInt8]>([])
 
-  /// `frame` with room for `count` bytes, and as much again for more.
+  /// `frame` with space for `count` bytes, and as much again for growth.
   ///
   /// - Complexity: O(bytes of `frame`).
   static func enlarge(_ frame: consuming [UInt8], to count: Int) -> [UInt8] {
@@ -25,7 +25,7 @@ enum FrameMemory {
     return larger
   }
 
-  /// Takes the memory of a frame that is written.
+  /// Takes over the memory of a written frame.
   static func giveBack(_ frame: consuming [UInt8]) {
     guard frame.capacity >= leastCapacity, frame.capacity <= mostCapacity else { return }
     frame.removeAll(keepingCapacity: true)
@@ -34,7 +34,7 @@ enum FrameMemory {
     }
   }
 
-  /// Lets go of what is kept.
+  /// Releases the kept memory.
   static func clear() {
     _ = take()
   }

@@ -1,10 +1,10 @@
-// Keys in one buffer, gathered in any order and sorted: what is poured into segments. An array a
-// key would be an allocation a key, and sorting would follow a pointer at each comparison.
+// Keys in one buffer, collected in any order and sorted for a bulk load into segments. An array per
+// key would need an allocation per key, and sorting would follow a pointer at each comparison.
 
-/// Keys, sorted once they are all there.
+/// Keys, sorted once all are added.
 package struct KeyBatch: Sendable {
   private struct Entry {
-    /// Eight bytes behind those that all keys begin with, so that most comparisons need no more.
+    /// The eight bytes after the common prefix of all keys, so that most comparisons need no more.
     var head: UInt64 = 0
     var offset: UInt32
     var length: UInt32
@@ -12,7 +12,7 @@ package struct KeyBatch: Sendable {
 
   private var bytes: [UInt8] = []
   private var entries: [Entry] = []
-  /// Bytes that all keys begin with.
+  /// The length of the common prefix of all keys.
   private var sharedLength = 0
 
   package init() {}
@@ -21,13 +21,13 @@ package struct KeyBatch: Sendable {
   package var isEmpty: Bool { entries.isEmpty }
   package var byteCount: Int { bytes.count }
 
-  /// Bytes that a batch can hold.
+  /// The most bytes in a batch.
   package static let capacity = Int(Int32.max)
 
-  /// Adds a key; false, and nothing has happened, when there is no more room.
+  /// Adds a key. Returns false without any change if there is no more room.
   package mutating func append(_ key: RawSpan) -> Bool {
     guard bytes.count + key.byteCount <= Self.capacity else { return false }
-    // The first key stands at the beginning.
+    // The first key is at the beginning.
     sharedLength =
       isEmpty ? key.byteCount : bytes.bytes.sharedPrefix(with: key, atMost: sharedLength)
     entries.append(Entry(offset: UInt32(bytes.count), length: UInt32(key.byteCount)))
@@ -58,20 +58,20 @@ package struct KeyBatch: Sendable {
     return bytes.bytes.extracting(offset + start..<offset + Int(entry.length))
   }
 
-  /// Hands the key at a place over.
+  /// Passes the key at a position to the closure.
   func withKey<Result, E: Error>(
     at place: Int, _ body: (RawSpan) throws(E) -> Result
   ) throws(E) -> Result {
     try body(Self.key(entries[place], in: bytes))
   }
 
-  /// How the key at a place compares with one of another batch: below zero when it comes first.
+  /// How the key at a position compares with one of another batch: negative if it comes first.
   func compare(_ place: Int, with other: KeyBatch, at otherPlace: Int) -> Int {
     Self.key(entries[place], in: bytes).compare(
       Self.key(other.entries[otherPlace], in: other.bytes))
   }
 
-  /// The place of the first key that is not below `bound`. Only when sorted.
+  /// The position of the first key that is not below `bound`. The batch must be sorted.
   func place(of bound: RawSpan) -> Int {
     var (low, high) = (0, count)
     while low < high {

@@ -1,9 +1,9 @@
-// What a look at the files found wrong. Unlike an error it stops nothing: the look goes on behind
-// it.
+// A problem that an examination of the files has found. Unlike an error, it stops nothing: the
+// examination continues after it.
 
-/// Something wrong with a file.
+/// A problem with a file.
 package struct StorageFinding: Sendable, Hashable {
-  /// Which part it is about.
+  /// The part with the problem.
   package enum Kind: Sendable {
     case superblock
     case manifest
@@ -13,22 +13,22 @@ package struct StorageFinding: Sendable, Hashable {
     case block
     /// The order of rows, or of a segment's blocks.
     case order
-    /// Sums that are not those of what was counted.
+    /// Sums that differ from the counted values.
     case count
     case valueFile
-    /// A large value, in its file.
+    /// A large value in its file.
     case value
-    /// A row that points to no value.
+    /// A row whose pointer leads to no value.
     case pointer
     /// Bytes of contents.
     case content
   }
 
   package var kind: Kind
-  /// Whether something else stands in for what is wrong, so that nothing is lost.
+  /// Whether another copy replaces the faulty part, so that nothing is lost.
   package var isHarmless: Bool
   package var file: String
-  /// The place in the file, where there is one.
+  /// The offset in the file, if there is one.
   package var offset: UInt64?
   package var message: String
 
@@ -43,7 +43,7 @@ package struct StorageFinding: Sendable, Hashable {
     self.message = message
   }
 
-  /// What reading `file` came to.
+  /// The result of an error from reading `file`.
   init(_ error: EngineError, _ kind: Kind, in file: String) {
     switch error {
     case .corrupt(let place, let offset, let reason):
