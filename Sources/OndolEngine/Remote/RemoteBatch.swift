@@ -1,8 +1,9 @@
-// Between a batch, whose bytes are those of a log's frame, and what a store is given and gives.
+// Converts between a batch, whose bytes are those of a log's frame, and the data that a store
+// receives and returns.
 
 extension Batch {
-  /// The rows as a store is given them, each key once; and the annotation, a value of nothing where
-  /// there is none.
+  /// The rows as a store receives them, each key once, and the annotation, which is empty if there
+  /// is none.
   func remoteWrites() -> (rows: [RemoteWrite], annotation: [UInt8]) {
     let frame = frame
     guard frame.count > FrameHeader.length else { return ([], RemoteWrites.nothing) }
@@ -21,10 +22,10 @@ extension Batch {
 private struct RemoteWrites {
   private(set) var writes: [RemoteWrite] = []
   private(set) var annotation = nothing
-  /// Where the row of each key is; asked where there are several.
+  /// The position of the row of each key. It is used only if there are several rows.
   private var places: [[UInt8]: Int] = [:]
   private let count: Int
-  /// By their places in the frame.
+  /// Sorted by their offsets in the frame.
   private let stamps: [Batch.Stamp]
   private var nextStamp = 0
 
@@ -71,7 +72,7 @@ private struct RemoteWrites {
   private mutating func add(_ write: RemoteWrite) {
     if count > 1 {
       if let place = places[write.key] {
-        // A later operation on the same key wins.
+        // The last operation on a key wins.
         writes[place] = write
         return
       }
@@ -82,7 +83,7 @@ private struct RemoteWrites {
 }
 
 extension RemoteCommit {
-  /// The commit as a log would have it.
+  /// The commit as a log would contain it.
   func recovered(from store: String) throws(EngineError) -> RecoveredCommit {
     var batch = Batch()
     for row in rows {
@@ -101,7 +102,7 @@ extension RemoteCommit {
 }
 
 extension Batch {
-  /// The batch as a log would have it, once it is committed.
+  /// The batch as a log would contain it once committed.
   consuming func recovered(as point: CommitPoint) -> RecoveredCommit {
     var batch = self
     let operations = batch.operationCount

@@ -1,28 +1,28 @@
-// Reading again what commits have said, where a store keeps it. The store keeps it apart from rows,
-// under the numbers of commits, and puts it there with the commit; so no other process hears of its
-// bytes, and letting go of it is no commit.
+// Reads the commit history that a store keeps. The store keeps it separate from rows, under the
+// commits' numbers, and writes it together with the commit. So its bytes are not announced to other
+// processes, and removing history is not a commit.
 //
-// A commit of a process that keeps nothing says nothing, which leaves a hole in the numbers. Who
-// comes to a hole is told that history does not go on there: nothing is passed over, whoever has
-// the database open with which options.
+// A process that keeps no history makes commits without any, which leaves gaps in the numbers. A
+// reader that reaches a gap learns that history does not continue there. So nothing is skipped,
+// regardless of the options with which other processes have opened the database.
 
 internal import Synchronization
 
 extension RemoteSession {
-  /// Behind it history can be read, or behind a later commit; nil when nothing is kept here.
+  /// History can be read after this commit, or after a later one; nil if none is kept here.
   var historyStart: SequenceNumber? {
     retention.map { _ in SequenceNumber(rawValue: knownHistoryStart.load(ordering: .relaxed)) }
   }
 
-  /// Has the store forget what is over.
+  /// Makes the store forget history beyond the limits.
   func trimHistory() async throws(EngineError) {
     let start = try await store.trimHistory(to: retention)
     knownHistoryStart.store(start.rawValue, ordering: .relaxed)
   }
 
-  /// Some of the commits behind the cursor, none when it is at the newest that is shown.
+  /// Some of the commits after the cursor; none if it is at the newest visible commit.
   ///
-  /// - Parameter isPatient: whether the store is waited for when it cannot be reached.
+  /// - Parameter isPatient: whether to wait for an unreachable store.
   func read(
     _ cursor: HistoryCursor, isPatient: Bool
   ) async throws(EngineError) -> (HistoryCursor, [LoggedCommit]) {
@@ -43,10 +43,10 @@ extension RemoteSession {
   }
 
   private func commits(behind position: CommitPoint) async throws(EngineError) -> [LoggedCommit] {
-    // Another process may have told of a commit that is not shown here yet.
+    // Another process may have passed on a commit that is not visible here yet.
     if position.sequence > window.point.sequence { try await line.catchUp() }
     if let failure = line.failure { throw failure }
-    // What is visible is in the store, with all that it has said.
+    // Every visible commit is in the store, together with its history.
     let newest = window.point
     let shown = newest.sequence
     guard position.sequence <= shown else { throw HistoryCursor.isLost(position) }
@@ -66,8 +66,8 @@ extension RemoteSession {
     return commits
   }
 
-  /// A commit behind which the newest `count` can be read again, or all that can be; nil when none
-  /// can.
+  /// A commit after which the newest `count` commits can be read again, or all that are available;
+  /// nil if none is.
   func historyPoint(before count: UInt64) async throws(EngineError) -> CommitPoint? {
     guard retention != nil else { return nil }
     let newest = window.point
@@ -85,7 +85,7 @@ extension RemoteSession {
 }
 
 extension RemoteStore {
-  /// Whether a commit, the newest one, is part of a history.
+  /// Whether the newest commit is part of a history.
   func isKeeping(_ point: CommitPoint) async throws(EngineError) -> Bool {
     guard point.sequence > .zero else { return false }
     let before = SequenceNumber(rawValue: point.sequence.rawValue - 1)

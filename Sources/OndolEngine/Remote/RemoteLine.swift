@@ -1,6 +1,6 @@
-// What waits to be done for a database on a store, under one lock: commits that want to be sent,
-// news that somebody has heard of, and those who want to know that all news has been taken. One
-// task takes from it. Beside it stands what that task tells of how it goes.
+// The pending work for a database on a store, under one lock: commits to send, news of other
+// commits, and callers that wait until all news has been fetched. One task takes work from it. It
+// also stores the state that the task reports.
 
 /// A commit that waits to be sent.
 struct RemoteRequest: Sendable {
@@ -11,45 +11,45 @@ struct RemoteRequest: Sendable {
   func answer(_ result: Result<CommitReceipt, EngineError>) { waiter.resume(returning: result) }
 }
 
-/// Someone who wants to know that all there was is shown.
+/// A caller that waits until all existing commits are visible.
 typealias CatchUp = CheckedContinuation<EngineError?, Never>
 
-/// What is to be done next.
+/// The next unit of work.
 enum RemoteWork: Sendable {
   case commits([RemoteRequest])
-  /// The base of reads is moved to what is newest.
+  /// Moves the base of reads to the newest commit.
   case rebase(for: [CheckedContinuation<Void, Never>])
-  /// Somebody has heard of the commit, or of none that was not shown by then.
+  /// This process has been notified of the commit, or of none that was not visible by then.
   case news(for: [CatchUp], of: SequenceNumber)
 }
 
-/// What waits.
+/// The pending work.
 final class RemoteLine: Sendable {
   private struct State: Sendable {
     var requests: [RemoteRequest] = []
-    /// Bytes of their batches.
+    /// The total size of their batches.
     var bytes = 0
     var catchUps: [CatchUp] = []
     var rebases: [CheckedContinuation<Void, Never>] = []
-    /// The newest commit that somebody has heard of since the store was asked last; zero for none.
-    /// It may never come: a server that has not kept it may have taken over.
+    /// The newest commit that was announced since the store was last asked; zero for none. It may
+    /// never arrive, because a server without it may have taken over.
     var heard = SequenceNumber.zero
     var isAsking = false
     var idle: Idle?
-    /// The one who listens, until the store was asked about what was heard of.
+    /// The listening task, until the store was asked about the announced commits.
     var listener: CheckedContinuation<Void, Never>?
     var isClosing = false
-    /// What everybody gets from now on.
+    /// The error for every caller from now on.
     var failure: EngineError?
 
-    /// Lets go of what was heard of up to a commit that is shown, and of the listener when there
-    /// is nothing else.
+    /// Discards the announcements up to a visible commit, and returns the listener if nothing else
+    /// is pending.
     mutating func forgetHeard(through shown: SequenceNumber) -> CheckedContinuation<Void, Never>? {
       if heard <= shown { heard = .zero }
       return heard == .zero ? listener.take() : nil
     }
 
-    /// Takes out what was called back.
+    /// Removes the cancelled commits.
     mutating func takeWithdrawn() -> [RemoteRequest] {
       let gone = requests.filter { $0.batch.ticket?.isWithdrawn ?? false }
       guard !gone.isEmpty else { return [] }
@@ -58,7 +58,7 @@ final class RemoteLine: Sendable {
       return gone
     }
 
-    /// What comes next; nil when nothing waits.
+    /// The next work; nil if none is pending.
     mutating func takeWork() -> RemoteWork? {
       guard failure == nil else { return nil }
       if !rebases.isEmpty {
@@ -77,15 +77,15 @@ final class RemoteLine: Sendable {
     }
   }
 
-  /// The one who works, and has nothing to do.
+  /// The working task, when it has nothing to do.
   fileprivate typealias Idle = CheckedContinuation<Void, Never>
 
   private let state = Guarded(State())
 
-  /// Commits that go to the store together at most.
+  /// The most commits that go to the store together.
   private static let mostAtOnce = 512
 
-  /// Commits that wait at most, and bytes of them, which the last one may exceed.
+  /// The most waiting commits, and their bytes, which the last one may exceed.
   private let mostWaiting: Int
   private let mostBytes: Int
 
@@ -94,7 +94,7 @@ final class RemoteLine: Sendable {
     self.mostBytes = mostBytes
   }
 
-  /// What ended all, if anything did.
+  /// The error that ended everything, if there was one.
   var failure: EngineError? { state.withLock { $0.failure } }
 
   var isClosing: Bool { state.withLock { $0.isClosing } }
@@ -134,7 +134,7 @@ final class RemoteLine: Sendable {
         + " was written")
   }
 
-  /// Returns once all commits are shown that the store had when this was called.
+  /// Returns once all commits are visible that the store had at the time of the call.
   func catchUp() async throws(EngineError) {
     let failure: EngineError? = await withCheckedContinuation { waiter in
       let (refusal, idle) = state.withLock { state -> (EngineError?, Idle?) in
@@ -149,7 +149,7 @@ final class RemoteLine: Sendable {
     if let failure { throw failure }
   }
 
-  /// Returns once reads that begin see nothing older than what was newest when this was called.
+  /// Returns once new reads see nothing older than what was newest at the time of the call.
   func rebase() async {
     await withCheckedContinuation { waiter in
       let (isOver, idle) = state.withLock { state -> (Bool, Idle?) in
@@ -162,7 +162,7 @@ final class RemoteLine: Sendable {
     }
   }
 
-  /// Notes that there is a commit with this number.
+  /// Records that a commit with this number exists.
   func hear(of sequence: SequenceNumber) {
     let idle = state.withLock { state in
       state.heard = max(state.heard, sequence)
@@ -171,8 +171,8 @@ final class RemoteLine: Sendable {
     idle?.resume()
   }
 
-  /// Returns once the store was asked about all that was heard of, all ended, or the task is
-  /// cancelled. For one caller at a time.
+  /// Returns once the store was asked about all announced commits, everything has ended, or the
+  /// task is cancelled. It serves one caller at a time.
   func waitUntilAsked() async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { listener in
@@ -191,7 +191,7 @@ final class RemoteLine: Sendable {
 
   // MARK: - The one who works
 
-  /// The next to be done behind the commit that is shown; nil at the end.
+  /// The next work after the visible commit; nil at the end.
   func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {
     while true {
       let (listener, work, isOver) = state.withLock { state in
@@ -215,7 +215,7 @@ final class RemoteLine: Sendable {
     }
   }
 
-  /// Takes nothing more in; what waits is still done.
+  /// Accepts no more work. Pending work is still done.
   func finish() {
     let idle = state.withLock { state in
       state.isClosing = true
@@ -224,9 +224,9 @@ final class RemoteLine: Sendable {
     idle?.resume()
   }
 
-  /// Ends all: everybody who waits, or comes later, gets the error.
+  /// Ends everything: all waiting and future callers receive the error.
   ///
-  /// - Returns: whether nothing had ended all before.
+  /// - Returns: whether nothing had ended everything before.
   @discardableResult
   func fail(_ error: EngineError) -> Bool {
     let (isFirst, requests, catchUps, rebases, idle, listener) = state.withLock { state in

@@ -1,26 +1,26 @@
-// Which of the commits that wait can go together, and what they ask of the store. A commit that
-// guards what an earlier one of the group writes goes with the next group: by then it can be told
-// whether it is stale.
+// Decides which of the waiting commits can go together, and what they require of the store. A
+// commit that guards rows that an earlier commit of the group writes goes with the next group. By
+// then it is known whether it is stale.
 
 /// Makes groups.
 struct RemoteSender {
   private let origin: Int64
   private var part: Int64 = 0
   private let keepsHistory: Bool
-  /// Of what was flushed nothing is known: a commit derived from before the base is made anew.
+  /// Nothing is known about flushed rows, so a commit derived from before the base is retried.
   private let recentKeys = RecentKeys(shardCount: 1, limitBytes: 0)
 
-  /// Bytes of a group.
+  /// The largest size of a group.
   private static let mostBytes = 4 << 20
 
-  /// - Parameter keepsHistory: whether commits' annotations go with them.
+  /// - Parameter keepsHistory: whether commits' annotations are sent with them.
   init(origin: Int64, keepsHistory: Bool) {
     self.origin = origin
     self.keepsHistory = keepsHistory
   }
 
-  /// A group of those that wait, in their order, and those for whom the next one is. Answers those
-  /// that are stale.
+  /// Divides the waiting commits, in order, into one group and those that wait for the next group.
+  /// Returns the stale ones.
   mutating func makeGroup(
     of waiting: [RemoteRequest], in window: RemoteWindow
   ) -> (group: RemoteGroup, chosen: [RemoteRequest], later: [RemoteRequest]) {
@@ -74,7 +74,7 @@ struct RemoteSender {
 /// The keys that a group writes.
 private struct WrittenKeys {
   private var keys: Set<[UInt8]> = []
-  /// What keys begin with whose rest is not known yet.
+  /// The prefixes of keys whose remaining bytes are not known yet.
   private var prefixes: [[UInt8]] = []
 
   mutating func insert(_ write: RemoteWrite) {
@@ -85,7 +85,7 @@ private struct WrittenKeys {
     }
   }
 
-  /// Whether one of them is a key, or in a range, that the batch guards.
+  /// Whether one of them is a key that the batch guards, or is in a range that it guards.
   func meet(_ batch: Batch) -> Bool {
     for key in batch.guardedKeys {
       if keys.contains(key) || prefixes.contains(where: { key.starts(with: $0) }) { return true }
@@ -97,7 +97,7 @@ private struct WrittenKeys {
       }
       if isMet { return true }
       let mayBeMet = prefixes.contains { prefix in
-        // The keys are between the prefix and what follows all that begin with it.
+        // The keys lie between the prefix and the end of all keys with that prefix.
         (range.upper.isEmpty || prefix.bytes.compare(range.upper.bytes) < 0)
           && (prefix.bytes.compare(range.lower.bytes) >= 0 || range.lower.starts(with: prefix))
       }

@@ -1,15 +1,15 @@
-// A database on a store, seen from one process: the one task that sends what is to be committed and
-// shows what others have committed, in the order of commits. Stages 3 to 6 of the write path, where
-// the order is not made here.
+// A database on a store, from the view of one process. One task sends this process's commits and
+// makes the commits of other processes visible, in commit order. These are stages 3 to 6 of the
+// write path, except that the order is determined by the store.
 //
-// A commit: whether what it guards has changed is asked in the memtables, up to the newest commit
-// that is shown; behind that the store asks. All who wait go together, but for those that guard
-// what another of them writes. A refused group brings the news, and then only those stay refused
-// that the news concerns. A lost answer is asked for until it is known; nothing else is sent
-// before.
+// A commit's guards are checked against the memtables up to the newest visible commit; beyond that,
+// the store checks them. All waiting commits go together, except those that guard rows that another
+// of them writes. A rejected group fetches the news, and then only the commits remain rejected that
+// the news affects. After a lost answer the task asks until the outcome is known, and sends nothing
+// else before.
 //
-// What others commit is shown as a follower shows it, a step from one commit to a later one; own
-// commits are announced with their notes. Both come one behind the other.
+// Other processes' commits become visible as with a follower, in a step from one commit to a later
+// one. Own commits are announced with their notes. Both happen one after the other.
 
 internal import Synchronization
 
@@ -20,41 +20,41 @@ final class RemoteSession: Sendable {
   let line: RemoteLine
   let identity: DatabaseIdentity
   let process: Int64
-  /// For how long what commits have said can be read again; nil when this process keeps nothing.
+  /// How long the commit history can be read again; nil if this process keeps none.
   let retention: HistoryRetention?
   let bases: RemoteBases
   let environment: Environment
-  /// Commits behind the base above which it is moved before versions are forgotten.
+  /// The number of commits after the base above which it is moved before versions are forgotten.
   let baseLag: UInt64
-  /// How long calls are waited for; nil when for ever.
+  /// How long to wait for calls; nil for no limit.
   let patience: Patience?
   private let tasks: BackgroundTasks
-  /// Those who are told block now and then.
+  /// The observers block from time to time.
   private let worker: any Worker
   private let isDone = Guarded<[CheckedContinuation<Void, Never>]?>([])
   let watchers: BackgroundTasks
 
   struct Audience: Sendable {
-    /// Told of own commits.
+    /// Receives own commits.
     var follower: Announcements.Follower?
-    /// Told of what others have committed, before it is visible and after.
+    /// Receives other processes' commits, before and after they are visible.
     var preparer: (@Sendable (FollowerStep) -> Bool)?
     var observer: (@Sendable (FollowerStep) -> Void)?
-    /// Told once of what ends all, but for closing.
+    /// Called once with the error that ends everything, except for closing.
     var mourner: (@Sendable (EngineError) -> Void)?
-    /// Called now and then to look for what others have left, sometimes thoroughly.
+    /// Called from time to time to look for what other processes have left, sometimes thoroughly.
     var caretaker: (@Sendable (_ isThorough: Bool) -> Void)?
   }
 
   let audience = Guarded(Audience())
   let reach = Guarded(Reach())
   private let announced: Atomic<UInt64>
-  /// The oldest commit that any process reads as of, as far as is known.
+  /// The oldest commit that any process reads as of, as far as known.
   let pinned: Atomic<UInt64>
-  /// Behind it history can be read, as far as is known.
+  /// History can be read after this commit, as far as known.
   let knownHistoryStart = Atomic<UInt64>(0)
 
-  /// Microseconds between two tries to reach the store, at first and at most.
+  /// The first and the longest pause in microseconds between two attempts to reach the store.
   static let pauses: (first: Int64, last: Int64) = (10_000, 1_000_000)
 
   init(
@@ -80,7 +80,7 @@ final class RemoteSession: Sendable {
     pinned = Atomic(0)
   }
 
-  /// Begins to work.
+  /// Starts the work.
   func start() {
     tasks.start { [self] in await work() }
     watchers.start { [self] in await listen() }
@@ -106,20 +106,20 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Shows all commits that the store has by now; whether there were any.
+  /// Makes all commits that the store has by now visible. Returns whether there were any.
   func catchUp() async throws(EngineError) -> Bool {
     let before = window.point
     try await within { [line] () async throws(EngineError) in try await line.catchUp() }
     return window.point != before
   }
 
-  /// Makes every commit so far survive a power cut.
+  /// Makes every commit so far survive a power failure.
   func synchronize() async throws(EngineError) {
     if let failure = line.failure { throw failure }
     try await within { [store] () async throws(EngineError) in try await store.synchronize() }
   }
 
-  /// Makes a call, and waits for its end for so long as calls are waited for.
+  /// Makes a call, and waits for its end up to the time limit for calls.
   func within<R: Sendable>(
     _ call: @escaping @Sendable () async throws(EngineError) -> R
   ) async throws(EngineError) -> R {
@@ -138,12 +138,12 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Whether whoever follows has been told of all commits up to `sequence`.
+  /// Whether followers have received all commits up to `sequence`.
   func hasAnnounced(through sequence: SequenceNumber) -> Bool {
     announced.load(ordering: .acquiring) >= sequence.rawValue || line.failure != nil
   }
 
-  /// Sends what waits and lets go of the store.
+  /// Sends the pending commits and releases the store.
   func close() async {
     line.finish()
     await watchers.finish()
@@ -161,13 +161,13 @@ final class RemoteSession: Sendable {
     await store.close(process)
   }
 
-  /// Ends all: everybody who waits, reads, listens or comes later gets the error.
+  /// Ends everything: all waiting, reading, listening and future callers receive the error.
   func fail(_ error: EngineError) {
     guard line.fail(error) else { return }
     audience.withLock { $0.mourner }?(error)
   }
 
-  /// Ends all because the store does not have what was shown here, and answers with the error.
+  /// Ends everything because the store lacks commits that are visible here, and returns the error.
   func loseHistory() -> EngineError {
     let failure = EngineError.outOfStep(
       reason: "\(store.name) has lost commits that were seen here, or forgotten them because it"
@@ -176,7 +176,7 @@ final class RemoteSession: Sendable {
     return failure
   }
 
-  /// For a database that is let go of without being closed.
+  /// For a database that is released without being closed.
   func abandon() {
     line.fail(.closed)
     watchers.cancel()
@@ -218,8 +218,8 @@ final class RemoteSession: Sendable {
 
   // MARK: - Sending
 
-  /// How often a call is made that has had no answer, and commits are sent that were lost on their
-  /// way, each time for certain.
+  /// How often a call without an answer is repeated, and how often lost commits are sent again. The
+  /// loss is certain each time.
   private static let mostAttempts = 5
 
   private func send(_ requests: [RemoteRequest], _ sender: inout RemoteSender) async {
@@ -234,7 +234,7 @@ final class RemoteSession: Sendable {
         do throws(EngineError) {
           try await show(chosen, from: first)
         } catch {
-          // It lasts, and what came before it cannot be shown.
+          // The commit is permanent, and what came before it cannot be made visible.
           let failure = EngineError.poisoned(reason: error.description)
           fail(failure)
           for request in chosen { request.answer(.failure(failure)) }
@@ -265,13 +265,13 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Commits that were sent, were not made, and wait again.
+  /// Commits that were sent but not made, and wait again.
   private func giveBack(_ chosen: [RemoteRequest]) -> [RemoteRequest] {
     for request in chosen { request.batch.ticket?.giveBack() }
     return chosen
   }
 
-  /// Sends a group and finds out what came of it, however long that takes.
+  /// Sends a group and finds out its outcome, however long that takes.
   private func append(
     _ group: RemoteGroup, _ sender: inout RemoteSender
   ) async -> Result<RemoteAppend, EngineError> {
@@ -282,7 +282,7 @@ final class RemoteSession: Sendable {
       guard case .unreachable = error else { return .failure(error) }
       failure = error
     }
-    // Nothing of the old origin is committed once its outcome is known.
+    // No commit of the old origin is made once its outcome is known.
     sender = newSender()
     var pause = Self.pauses.first
     while true {
@@ -302,7 +302,8 @@ final class RemoteSession: Sendable {
 
   // MARK: - Showing
 
-  /// Shows own commits, which have their numbers, behind those of others that came before.
+  /// Makes own commits, which have their numbers, visible after those of other processes that came
+  /// before.
   private func show(
     _ chosen: [RemoteRequest], from first: CommitPoint
   ) async throws(EngineError) {
@@ -311,7 +312,7 @@ final class RemoteSession: Sendable {
       do throws(EngineError) {
         try await takeNews(through: SequenceNumber(rawValue: first.sequence.rawValue - 1))
       } catch {
-        // It lasts; what came before it cannot be shown yet.
+        // The commit is permanent. What came before it cannot be made visible yet.
         guard case .unreachable = error, !line.isClosing, line.failure == nil else { throw error }
         await environment.sleep(pause)
         pause = min(2 * pause, Self.pauses.last)
@@ -337,15 +338,15 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Commits asked for at once.
+  /// Commits requested at once.
   private static let newsAtOnce = 256
 
-  /// Shows all that others have committed; asks a few times where there is no answer.
+  /// Makes all commits of other processes visible. If there is no answer, it asks a few times.
   private func takeNewsPatiently() async throws(EngineError) {
     try await insist { () async throws(EngineError) in try await takeNews(through: nil) }
   }
 
-  /// Asks the store until there is an answer, and waits for so long as calls are waited for.
+  /// Asks the store until there is an answer, up to the time limit for calls.
   func ask<R: Sendable>(
     _ question: @escaping @Sendable (any RemoteStore) async throws(EngineError) -> R
   ) async throws(EngineError) -> R {
@@ -354,7 +355,7 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Makes a call until there is an answer, some times at most.
+  /// Repeats a call until there is an answer, up to a number of times.
   func insist<R: Sendable>(
     _ call: () async throws(EngineError) -> R
   ) async throws(EngineError) -> R {
@@ -369,7 +370,8 @@ final class RemoteSession: Sendable {
     return try await call()
   }
 
-  /// Shows what others have committed, all of it or through a number, until there is no more.
+  /// Makes other processes' commits visible, all of them or through a number, until there are no
+  /// more.
   private func takeNews(through last: SequenceNumber?) async throws(EngineError) {
     while last.map({ window.point.sequence < $0 }) ?? true {
       var commits: [RemoteCommit]
@@ -388,7 +390,7 @@ final class RemoteSession: Sendable {
     }
   }
 
-  /// Shows what others have committed, in one step.
+  /// Makes other processes' commits visible in one step.
   private func show(_ commits: [RemoteCommit]) async throws(EngineError) {
     var recovered: [RecoveredCommit] = []
     var next = window.point.sequence.next

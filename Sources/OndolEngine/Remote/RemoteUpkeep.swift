@@ -1,19 +1,20 @@
-// What a session does beside sending and showing commits: it hears of what others commit, and of a
-// store that has lost what is shown here; it keeps what is read from being forgotten, has the store
-// forget the rest, and knows which other processes are there.
+// What a session does besides sending commits and making them visible. It listens for other
+// processes' commits, and notices a store that has lost visible commits. It prevents the store from
+// forgetting what is being read here, makes it forget the rest, and knows which other processes
+// exist.
 
 internal import Synchronization
 
 extension RemoteSession {
-  /// How long what this process reads is kept without a word from it: ten minutes.
+  /// How long the store keeps what this process reads without hearing from it: ten minutes.
   private static let lease: Int64 = 600_000_000
-  /// How often it says a word in that time.
+  /// How often it renews this within that time.
   private static let renewals: UInt64 = 20
 
-  /// Microseconds after which the store is asked though nobody has told of anything.
+  /// Microseconds after which the store is asked even without an announcement.
   private static let longestWait: Int64 = 5_000_000
 
-  /// Hears of what others commit.
+  /// Listens for other processes' commits.
   func listen() async {
     while !Task.isCancelled, line.failure == nil {
       let shown = window.point
@@ -21,24 +22,24 @@ extension RemoteSession {
         let newest = try await store.waitForCommits(behind: shown, atMost: Self.longestWait)
         if newest > shown.sequence { line.hear(of: newest) }
       } catch {
-        // Nobody need ask for anything to be told that what is in memory is not true any more.
+        // The state in memory is no longer valid, which must be reported even without a request.
         if !line.isClosing { _ = loseHistory() }
         return
       }
-      // Until the store was asked about it nothing else need be heard of.
+      // Until the store was asked about it, nothing else needs to be announced.
       await line.waitUntilAsked()
     }
   }
 
-  /// Whether the store answers, as the one who is told knows it.
+  /// Whether the store answers, as reported to the observer.
   struct Reach: Sendable {
-    /// Counts what the store has said of it.
+    /// Counts the changes of this state.
     var turn = 0
     var observer: (@Sendable (_ isAway: Bool) -> Void)?
   }
 
-  /// Has `observer` told when the store cannot be reached, and when it can be again and all that it
-  /// had then is shown.
+  /// Notifies `observer` when the store becomes unreachable, and when it is reachable again and all
+  /// its commits up to then are visible.
   func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
     reach.withLock { $0.observer = observer }
     store.observeReach { [weak self] isAway in self?.note(isAway: isAway) }
@@ -47,14 +48,14 @@ extension RemoteSession {
   private func note(isAway: Bool) {
     let turn = reach.withLock { reach in
       reach.turn += 1
-      // Under the lock, so that what is told last is what is so.
+      // Under the lock, so that the last notification has the current state.
       if isAway { reach.observer?(true) }
       return reach.turn
     }
     if !isAway { watchers.start { [self] in await comeBack(turn) } }
   }
 
-  /// Shows what the store has before it is told that it answers again.
+  /// Makes the store's commits visible before the observer learns that it answers again.
   private func comeBack(_ turn: Int) async {
     while !Task.isCancelled, line.failure == nil, reach.withLock({ $0.turn }) == turn {
       do throws(EngineError) {
@@ -68,9 +69,9 @@ extension RemoteSession {
     }
   }
 
-  /// Keeps what is read here from being forgotten, has the store forget the rest, and looks for
-  /// what others have left. In the time of one lease it does so once thoroughly; when is left to
-  /// chance, so that not all who share the database do so at once.
+  /// Prevents the store from forgetting what is read here, makes it forget the rest, and looks for
+  /// what other processes have left. It does so thoroughly once per lease. The time is random, so
+  /// that not all processes that share the database do it at once.
   func keepPinned() async {
     var round = environment.random() % Self.renewals
     while !Task.isCancelled, line.failure == nil {
@@ -83,13 +84,13 @@ extension RemoteSession {
     }
   }
 
-  /// Looks at how much there is to forget between two words to the store, and how many times the
-  /// commits that are let be are enough not to wait for the next word.
+  /// How often to check, between two renewals, how much there is to forget, and by which factor the
+  /// commits must exceed the tolerated number to not wait for the next renewal.
   private static let looks: Int64 = 6
   private static let haste: UInt64 = 5
 
-  /// Returns when the next word is due, or sooner, and then true, when so much is written meanwhile
-  /// that versions would pile up.
+  /// Returns when the next renewal is due. It returns true earlier if so much is written meanwhile
+  /// that versions would accumulate.
   private func waitForUpkeep() async -> Bool {
     for _ in 0..<Self.looks {
       await environment.sleep(Self.lease / Int64(Self.renewals) / Self.looks)
@@ -99,17 +100,17 @@ extension RemoteSession {
     return false
   }
 
-  /// Pins the oldest rows that somebody reads, and has the store forget what is over of history and
-  /// what nobody can read of rows.
+  /// Pins the oldest rows in use, and makes the store forget history beyond the limits and rows
+  /// that no reader can see.
   func tidy() async {
     do throws(EngineError) {
-      // A memtable takes long to fill, and as long nothing would be forgotten.
+      // A memtable takes long to fill, and until then nothing would be forgotten.
       if window.lag > baseLag { await line.rebase() }
       do throws(EngineError) {
         try await pinOldest()
       } catch {
-        // The store has heard nothing of this process for too long. What is read from now on is
-        // newer.
+        // The store has not heard from this process for too long. From now on, reads use newer
+        // rows.
         guard case .superseded = error else { throw error }
         try await line.catchUp()
         await line.rebase()
@@ -118,12 +119,12 @@ extension RemoteSession {
       try await trimHistory()
       while try await store.forget() > 0, !Task.isCancelled {}
     } catch {
-      // The next time will do; a read that comes too late says so.
+      // The next attempt is soon enough. A read that comes too late reports it.
     }
   }
 
-  /// Ends all when the store has forgotten what is read here, because nothing was heard of this
-  /// process for longer than it is kept: then no try reads it any more.
+  /// Ends everything if the store has forgotten what is read here, because it did not hear from
+  /// this process for longer than the lease. No later attempt could read it.
   func refuseForgotten() async throws(EngineError) {
     do throws(EngineError) {
       try await pinOldest()
@@ -149,15 +150,16 @@ extension RemoteSession {
     self.pinned.store(pinned.rawValue, ordering: .relaxed)
   }
 
-  /// The newest commit of which nobody can see an older state, in any process.
+  /// The newest commit of which no process can see an older state.
   var retainedThrough: SequenceNumber {
     SequenceNumber(rawValue: pinned.load(ordering: .relaxed))
   }
 
-  /// Microseconds without a word after which a process is taken to be gone: it has missed four.
+  /// Microseconds of silence after which a process is considered gone. It has then missed four
+  /// renewals.
   private static let silence: Int64 = 120_000_000
 
-  /// The processes that are there, this one among them.
+  /// The existing processes, including this one.
   func livingProcesses() async throws(EngineError) -> Set<Int64> {
     let found = try await insist { () async throws(EngineError) in
       try await store.processes(pinnedFor: Self.lease - Self.silence)
@@ -165,14 +167,14 @@ extension RemoteSession {
     return found.union([process])
   }
 
-  /// Has reads that begin from now on see nothing older than what is newest, and finds out what
-  /// others still see.
+  /// Makes new reads see nothing older than what is newest now, and finds out what other processes
+  /// still see.
   func advance() async throws(EngineError) {
     await line.rebase()
     try await insist { () async throws(EngineError) in try await pinOldest() }
     try await insist { () async throws(EngineError) in try await trimHistory() }
   }
 
-  /// For how long what is newest is pinned at opening.
+  /// How long the newest commit is pinned at opening.
   static var firstLease: Int64 { lease }
 }

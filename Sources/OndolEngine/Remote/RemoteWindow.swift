@@ -1,17 +1,17 @@
-// What reads use of a database on a store: memtables with the commits behind a base, and the pages
-// of rows as of it. One task alone adds to it; readers see a commit once it is published.
+// What reads use of a database on a store: memtables with the commits after a base, and the pages
+// of rows as of the base. Only one task adds to it. Readers see a commit once it is published.
 //
-// There are two memtables at most. When the newer one is full the older one's rows go into the
-// pages, and its last commit is the new base. All commits in a memtable are published before it is
-// sealed, so nobody can ask the new view for a moment before its base.
+// There are at most two memtables. When the newer one is full, the older one's rows go into the
+// pages, and its last commit becomes the new base. All commits in a memtable are published before
+// it is sealed, so a reader of the new view never needs a state before its base.
 
-/// The view of a database on a store, and how it goes on.
+/// The view of a database on a store, and its progress.
 final class RemoteWindow: Sendable {
   let views: ViewHolder
   private let capacity: Int
   private struct State: Sendable {
     var point: CommitPoint
-    /// The last commit in the memtable that is sealed.
+    /// The last commit in the sealed memtable.
     var sealed: CommitPoint?
   }
 
@@ -32,20 +32,20 @@ final class RemoteWindow: Sendable {
     state.withLock { state in (views.current, state.point) }
   }
 
-  /// How many commits the base of reads is behind what is shown.
+  /// The number of visible commits after the base of reads.
   var lag: UInt64 {
     let (view, point) = datedSnapshot
     guard let base = view.shards[0].remote?.base.sequence, base < point.sequence else { return 0 }
     return point.sequence.rawValue - base.rawValue
   }
 
-  /// The rows as of now.
+  /// The current rows.
   var snapshot: Snapshot {
     let (view, point) = datedSnapshot
     return Snapshot(view, point.sequence)
   }
 
-  /// Puts the rows of both memtables into the pages, so that what is newest is the base.
+  /// Moves the rows of both memtables into the pages, so that the newest commit becomes the base.
   func moveBase() {
     let shard = views.current.shards[0]
     let point = point
@@ -64,7 +64,7 @@ final class RemoteWindow: Sendable {
     state.withLock { $0.sealed = nil }
   }
 
-  /// Makes sure that commits with so many rows and bytes go into the memtable together. All that is
+  /// Ensures that commits with this many rows and bytes fit into the memtable together. Everything
   /// in it is visible.
   func makeRoom(forRows rows: Int, bytes: Int) {
     let shard = views.current.shards[0]
@@ -88,7 +88,7 @@ final class RemoteWindow: Sendable {
     state.withLock { $0.sealed = point }
   }
 
-  /// Adds a commit, which nobody sees before it is published. Room must have been made.
+  /// Adds a commit, which is invisible until it is published. Space must have been made for it.
   func insert(_ commit: RecoveredCommit) {
     let active = views.current.shards[0].active
     active.begin(commit.sequence, log: .firstLog)
@@ -121,7 +121,7 @@ final class RemoteWindow: Sendable {
 }
 
 extension Memtable {
-  /// What its commits have made of rows, in the order of their keys.
+  /// The rows after its commits, in key order.
   fileprivate var changes: [RemoteChange] {
     var changes: [RemoteChange] = []
     var previous = 0
@@ -141,6 +141,6 @@ extension Memtable {
 }
 
 extension RecoveredCommit {
-  /// Bytes of its rows, and somewhat more.
+  /// The bytes of its rows, and slightly more.
   var rowsLength: Int { payload.count }
 }

@@ -1,13 +1,13 @@
-// A commit that hangs on one row, on a store: the row is read and guarded, and the commit is made
-// anew when somebody else has changed the row meanwhile. So whoever waits its turn at a row, takes
-// it from somebody who is gone or takes it away comes before or after everybody else, and each time
-// decides by what the row says then.
+// A commit that depends on one row on a store. The row is read and guarded, and the commit is
+// retried if another process has changed the row meanwhile. So a process that waits for its turn at
+// a row, takes it over from a process that is gone, or removes it, comes before or after every
+// other process, and decides each time by the current row.
 
 extension RemoteSession {
-  /// Commits what `fill` makes of the row at `key`; nil, and nothing is committed, when it makes
-  /// nothing of it.
+  /// Commits what `fill` makes of the row at `key`. If it makes nothing of it, nothing is committed
+  /// and the result is nil.
   ///
-  /// - Parameter fill: fills the batch, which guards the row. It is called anew for each try.
+  /// - Parameter fill: fills the batch, which guards the row. It is called again for each attempt.
   func commit<R>(
     about key: [UInt8], _ durability: Durability,
     _ fill: (_ row: [UInt8]?, inout Batch) async throws(EngineError) -> R?
