@@ -1,16 +1,16 @@
-// Copying a database while it is written: the engine's side. A backup is read piece by piece on a
-// thread that yields to others, by whoever writes it down: into a directory (BackupTarget), or as
-// the floor above sees fit. Between two pieces it can be cancelled.
+// The engine's part in copying a database while it is being written. A backup is read piece by
+// piece on a thread that yields to others. Its caller writes the pieces into a directory
+// (BackupTarget), or processes them in the layer above. It can be cancelled between two pieces.
 
-/// A part of a backup, in the order in which they come.
+/// A part of a backup. The parts come in this order.
 package enum BackupPiece: Sendable {
-  /// A file begins.
+  /// Begins a file.
   case file(name: String, sizeBytes: UInt64)
-  /// Bytes of the file that began last.
+  /// Bytes of the current file.
   case bytes([UInt8])
 }
 
-/// A backup in the making.
+/// A backup in progress.
 package final class Backup: Sendable {
   fileprivate struct State: Sendable {
     var reader: BackupReader
@@ -30,9 +30,9 @@ package final class Backup: Sendable {
     self.copy = copy
   }
 
-  /// The next piece; nil at the end. One caller at a time.
+  /// The next piece; nil at the end. It serves one caller at a time.
   ///
-  /// - Throws: `.corrupt` when a file is damaged; `.cancelled` when the task was.
+  /// - Throws: `.corrupt` if a file is damaged; `.cancelled` if the task was cancelled.
   package func next() async throws(EngineError) -> BackupPiece? {
     if Task.isCancelled { throw .cancelled }
     return try await worker.perform { [state] () throws(EngineError) in
@@ -40,19 +40,19 @@ package final class Backup: Sendable {
     }
   }
 
-  /// Bytes given out so far, and all there are as far as known.
+  /// The bytes returned so far, and the total as far as known.
   package var progress: (done: UInt64, total: UInt64) {
     state.withLock { ($0.done, $0.reader.totalBytes) }
   }
 
-  /// Runs `body` on the thread that the backup is read on.
+  /// Runs `body` on the backup's reading thread.
   func perform<R: Sendable>(
     _ body: @escaping @Sendable () throws(EngineError) -> R
   ) async throws(EngineError) -> R {
     try await worker.perform(body)
   }
 
-  /// To be called at the end, and when it is given up.
+  /// Must be called at the end, and when the backup is abandoned.
   package func finish() async {
     copy.end()
     await worker.stop()
@@ -74,15 +74,15 @@ extension Backup.State {
 }
 
 extension Engine {
-  /// Begins a backup of all commits that are visible now. What it reads is kept until it ends.
+  /// Begins a backup of all currently visible commits. Everything it reads is kept until it ends.
   ///
-  /// - Parameter withKeys: whether the keys of keyed groups are part of it.
+  /// - Parameter withKeys: whether it includes the keys of keyed groups.
   /// - Throws: `.unsupported` on a store, which has no files to copy.
   package func beginBackup(withKeys: Bool = false) throws(EngineError) -> Backup {
     if isOnStore { throw .unsupported(reason: Self.noFiles) }
-    // Before the snapshot: what it knows must not go.
+    // Before the snapshot, because the contents that it refers to must not be removed.
     let copy = contents.keepFiles()
-    // Keyspaces that are dropped in between would be rows without an owner, or the other way round.
+    // A keyspace dropped in between would leave rows without an owner, or an owner without rows.
     while true {
       let start = storage.merging.start
       let before = storage.groupKeys?.list ?? GroupList()
@@ -98,15 +98,15 @@ extension Engine {
     }
   }
 
-  /// Writes all commits that are visible now as a database in the directory at `path`, which must
-  /// be new or empty, and whose parent must be there. It survives a power cut once this returns;
-  /// after a failure or a power cut before that there is no database.
+  /// Writes all currently visible commits as a database into the directory at `path`, which must be
+  /// new or empty, and whose parent must exist. The copy survives a power failure once this
+  /// returns. After a failure or an earlier power failure there is no database.
   ///
   /// - Parameters:
-  ///   - withKeys: whether the keys of keyed groups are part of it.
-  ///   - progress: gets the bytes written so far and all there are as far as known.
-  /// - Throws: `.notEmpty` when the directory holds anything; `.corrupt` when the database is
-  ///   damaged; `.cancelled` when the task was.
+  ///   - withKeys: whether it includes the keys of keyed groups.
+  ///   - progress: receives the bytes written so far and the total as far as known.
+  /// - Throws: `.notEmpty` if the directory is not empty; `.corrupt` if the database is damaged;
+  ///   `.cancelled` if the task was cancelled.
   /// - Complexity: O(bytes of files), each read twice and written once.
   package func backUp(
     to path: String, in fileSystem: any FileSystem, withKeys: Bool = false,

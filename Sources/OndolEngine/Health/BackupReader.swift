@@ -1,11 +1,11 @@
-// What a backup consists of: every file of a snapshot, in the order in which they are to be
-// written. The snapshot's view keeps its segments and value files, so these are copied as they are,
-// once they were read through and found sound. What the view has in memory is written as one more
-// run a shard, into memory, and then copied as well. Contents are copied with the files they are
-// in, and these stay for as long as the backup takes. Last come the files that make it all a
-// database as of the snapshot, the superblock behind all others: without it nothing opens.
+// The contents of a backup: every file of a snapshot, in the order in which they must be written.
+// The snapshot's view keeps its segments and value files, so these are copied unchanged after they
+// were read completely and found valid. The rows that the view has in memory are written as one
+// more run per shard, into memory, and then copied as well. Contents are copied together with their
+// files, which are kept for the duration of the backup. The last files make the copy a database as
+// of the snapshot. The superblock comes after all others, because nothing opens without it.
 //
-// Writers are not asked and do not wait.
+// Writers are not involved and do not wait.
 
 /// A file of a backup.
 struct BackupFile: Sendable {
@@ -13,7 +13,7 @@ struct BackupFile: Sendable {
   var sizeBytes: UInt64
   fileprivate var file: any File
 
-  /// - Parameter sizeBytes: what of the file is to be copied; all of it when nil.
+  /// - Parameter sizeBytes: the length of the part of the file to copy; nil for all of it.
   fileprivate init(
     _ name: String, _ file: any File, sizeBytes: UInt64? = nil
   ) throws(EngineError) {
@@ -25,7 +25,7 @@ struct BackupFile: Sendable {
   /// Bytes read at once.
   private static let pieceBytes: UInt64 = 1 << 20
 
-  /// The bytes from `offset` on, some of them; none at the end.
+  /// Some bytes from `offset` on; empty at the end.
   func piece(at offset: UInt64) throws(EngineError) -> [UInt8] {
     let count = Int(min(Self.pieceBytes, sizeBytes - min(offset, sizeBytes)))
     let bytes = try file.read(at: offset, count: count)
@@ -36,7 +36,7 @@ struct BackupFile: Sendable {
   }
 }
 
-/// Gives out the files of a snapshot, one after the other. Blocks.
+/// Returns the files of a snapshot one after the other. Blocks.
 struct BackupReader: Sendable {
   private enum Item: Sendable {
     /// Finds the files of contents.
@@ -45,7 +45,7 @@ struct BackupReader: Sendable {
     case pack(FileNumber, salt: UInt64, sizeBytes: UInt64)
     case valueFile(ValueFile)
     case segment(Segment)
-    /// One whose rows nobody can read.
+    /// A segment whose rows cannot be read.
     case locked(LockedSegment)
     case memtables(shard: Int)
     case foundation
@@ -55,7 +55,7 @@ struct BackupReader: Sendable {
   private let snapshot: Snapshot
   private let contents: Contents
   private let dropped: DroppedKeyspaces
-  /// The keyed groups that the snapshot has.
+  /// The snapshot's keyed groups.
   private let groups: GroupList
   private let withKeys: Bool
   private let environment: Environment
@@ -67,9 +67,9 @@ struct BackupReader: Sendable {
   private let time: Int64
   private let numbers: FileNumbers
   private var shards: [ShardState]
-  /// In the opposite order.
+  /// In reverse order.
   private var items: [Item] = []
-  /// Bytes of all files, as far as known.
+  /// The bytes of all files, as far as known.
   private(set) var totalBytes: UInt64 = 0
 
   init(
@@ -89,13 +89,14 @@ struct BackupReader: Sendable {
     directory = storage.directory
     let view = snapshot.view
     shards = view.shards.map(\.state)
-    // An engine that only reads has files with greater numbers than it knows to be given out.
+    // A read-only engine has files with greater numbers than it knows to be handed out.
     let named = shards.flatMap {
       $0.segments.map(\.number) + $0.locked.map(\.segment.number) + $0.valueFiles.keys
     }
     numbers = FileNumbers(next: nextFile)
     if let greatest = named.max() { numbers.reserve(through: greatest) }
-    // Numbers that a new database begins with would make one without a superblock look new.
+    // With the initial numbers of a new database, a copy without a superblock would look like a new
+    // one.
     numbers.reserve(through: .firstLog)
 
     var items: [Item] = []
@@ -119,9 +120,9 @@ struct BackupReader: Sendable {
     self.items = ([.contents] + items + [.foundation]).reversed()
   }
 
-  /// The next file, checked; nil when there are no more.
+  /// The next file, after verification; nil if there are no more.
   ///
-  /// - Throws: `.corrupt` when it is damaged.
+  /// - Throws: `.corrupt` if it is damaged.
   mutating func nextFile() throws(EngineError) -> BackupFile? {
     while let item = items.popLast() {
       switch item {
@@ -162,7 +163,7 @@ struct BackupReader: Sendable {
     throw .corrupt(file: first.file, offset: first.offset ?? 0, reason: first.message)
   }
 
-  /// A file that there is no key for, of which checksums tell whether it is sound.
+  /// A file without an available key. Its checksums tell whether it is valid.
   private func lockedFile(
     _ name: String, _ part: UnopenedFile.Part
   ) throws(EngineError) -> BackupFile {
@@ -177,8 +178,7 @@ struct BackupReader: Sendable {
 
   // MARK: - Contents
 
-  /// Adds the files of the contents that the snapshot knows, each of which is read and found sound
-  /// first.
+  /// Adds the files of the contents in the snapshot, after each was read and found valid.
   private mutating func findContents() throws(EngineError) {
     var packs: [FileNumber: (salt: UInt64, end: UInt64)] = [:]
     var found: [Item] = []
@@ -197,7 +197,7 @@ struct BackupReader: Sendable {
       }
     }
     for (number, pack) in packs.sorted(by: { $0.key < $1.key }) {
-      // The zeros behind the last entry need not be there.
+      // The padding after the last entry need not exist.
       let size = try contents.files.pack(number, salt: pack.salt).file.size()
       found.append(.pack(number, salt: pack.salt, sizeBytes: min(size, pack.end)))
       totalBytes += min(size, pack.end)
@@ -205,7 +205,7 @@ struct BackupReader: Sendable {
     items += found.reversed()
   }
 
-  // MARK: - What is made
+  // MARK: - Generated files
 
   /// Files in memory, until they are copied.
   private func makeScratch() throws(EngineError) -> any Directory {
@@ -213,7 +213,7 @@ struct BackupReader: Sendable {
       try MemoryFileSystem().openDirectory(at: "backup", create: true), keyring)
   }
 
-  /// Writes the shard's rows that are in no file yet.
+  /// Writes the shard's rows that are not in a file yet.
   private mutating func writeMemtables(of index: Int) throws(EngineError) -> [BackupFile] {
     let shard = snapshot.view.shards[index]
     let memtables = ([shard.active] + shard.sealed).filter { !$0.isEmpty }
@@ -246,7 +246,7 @@ struct BackupReader: Sendable {
     let foundation = DatabaseFoundation(
       identity: identity, sequence: snapshot.sequence, time: time, numbers: numbers)
     var groups = groups
-    // Any keys that are put beside a copy without keys will do.
+    // A copy without keys accepts any keys file that is added to it.
     if !withKeys { groups.generation = 0 }
     try foundation.write(shards, dropped, groups, to: scratch, environment: environment)
     if withKeys, let keys = keyring?.groups {

@@ -1,7 +1,7 @@
-// The directory that a backup is written into, or what is salvaged. Every file is synced when the
-// next one begins, and the names before the superblock's, which is what makes a database of them.
+// The directory that receives a backup or salvaged data. Every file is synced when the next one
+// begins. The names are synced before the superblock's name, which makes the directory a database.
 
-/// Files on their way into a new directory. One thread at a time.
+/// Files being written into a new directory. One thread at a time may use it.
 final class BackupTarget: Sendable {
   private struct State: Sendable {
     var file: (any File)?
@@ -11,7 +11,7 @@ final class BackupTarget: Sendable {
   let directory: any Directory
   private let state = Guarded(State())
 
-  /// Makes the directory, unless it is there and empty.
+  /// Creates the directory, unless it exists and is empty.
   init(at path: String, in fileSystem: any FileSystem) throws(EngineError) {
     directory = try fileSystem.openDirectory(at: path, create: true)
     guard try directory.list().isEmpty else { throw .notEmpty(path: path) }
@@ -32,13 +32,13 @@ final class BackupTarget: Sendable {
     }
   }
 
-  /// Makes the names so far survive a power cut, the directory's own among them.
+  /// Makes the names so far survive a power failure, including the directory's own.
   func secureNames() throws(EngineError) {
     try directory.sync()
     try directory.syncName()
   }
 
-  /// Makes all of it survive a power cut.
+  /// Makes everything survive a power failure.
   func finish() throws(EngineError) {
     try state.withLock { (state) throws(EngineError) in
       try state.file?.sync()
@@ -46,7 +46,7 @@ final class BackupTarget: Sendable {
     }
   }
 
-  /// Removes every file of a database, the superblock first: there was none before.
+  /// Removes every file of a database, superblock first: none existed before.
   func removeAll() {
     try? directory.remove(Superblock.name)
     for name in (try? directory.list()) ?? [] where FileNumber.mayBeOfFile(name) {

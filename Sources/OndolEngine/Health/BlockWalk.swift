@@ -1,18 +1,18 @@
-// The blocks of a segment without its index, which may be damaged, or sealed with a key that is not
-// there. They stand side by side, each ends in a trailer, and its checksum tells where it began.
-// All that takes is the file's salt.
+// Finds the blocks of a segment without its index, which may be damaged, or encrypted with a
+// missing key. The blocks are adjacent, each ends in a trailer, and its checksum reveals where it
+// began. Only the file's salt is needed.
 
-/// Where a data block stands, and its length with the trailer.
+/// The location of a data block, and its length including the trailer.
 struct SalvageBlock {
   var offset: UInt64
   var length: Int
 }
 
-/// Steps through the blocks in a stretch of a segment file.
+/// Iterates over the blocks in a section of a segment file.
 struct BlockWalk {
   struct Found {
     var place: SalvageBlock
-    /// Nil where no sound block ends in the first trailer there is.
+    /// Nil if no valid block ends in the first possible trailer.
     var kind: BlockKind?
   }
 
@@ -24,13 +24,13 @@ struct BlockWalk {
   private(set) var offset: UInt64
   private var window: [UInt8] = []
   private var windowStart: UInt64
-  /// Where in the window a trailer could stand, from the next block on.
+  /// The possible trailer positions in the window, from the next block on.
   private var trailers: ArraySlice<Int> = []
 
-  /// Trailers tried as a block's own before it is given up.
+  /// The number of trailers tried for a block before it is considered damaged.
   private static let attempts = 16
   private static let windowLength: UInt64 = 1 << 20
-  /// No segment is near so long.
+  /// No segment is nearly this long.
   private static let longestWindow: UInt64 = 1 << 30
 
   init(_ file: any File, _ stretch: Range<UInt64>, salt: UInt64, seal: FileSeal?) {
@@ -42,7 +42,7 @@ struct BlockWalk {
     end = stretch.upperBound
   }
 
-  /// The next block, sound or not; nil when there is no trailer any more.
+  /// The next block, valid or not; nil if there are no more trailers.
   mutating func next() throws(EngineError) -> Found? {
     while true {
       let start = Int(offset - windowStart)
@@ -65,7 +65,7 @@ struct BlockWalk {
     return Found(place: place, kind: kind)
   }
 
-  /// Reads more behind the next block's beginning. False when there is no more.
+  /// Reads more bytes after the next block's beginning. Returns false at the end.
   private mutating func readOn() throws(EngineError) -> Bool {
     let held = windowStart + UInt64(window.count)
     guard held < end, offset < end else { return false }
@@ -78,7 +78,7 @@ struct BlockWalk {
     return true
   }
 
-  /// Where a trailer could stand: its codec, kind, cipher and the zeros in it are right.
+  /// The possible trailer positions: the codec, kind, cipher and zeros there are valid.
   private func possibleTrailers() -> [Int] {
     let mark = seal == nil ? 0 : StoredBlock.sealedMark
     let bytes = window.bytes

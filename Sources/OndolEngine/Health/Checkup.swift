@@ -1,12 +1,12 @@
-// Looking for damage in a database's files, beside whoever has it open. First the files that a
-// writer changes are examined and all others opened, then these are read through, one after the
-// other, on a thread that yields to others. What rows mean is for the floor above to check.
+// Looks for damage in a database's files while other processes may have it open. First it examines
+// the files that a writer changes and opens all others. Then it reads those completely, one after
+// the other, on a thread that yields to others. The layer above checks the meaning of rows.
 
 /// A check of the files in one directory.
 package struct Checkup: Sendable {
   private let directory: any Directory
   private let environment: Environment
-  /// Where the keys are, of a database that somebody else may have open and change them.
+  /// The source of the keys. Another process may have the database open and change them.
   private let keyed: KeyedDirectory?
 
   package init(of directory: any Directory, environment: Environment) {
@@ -19,17 +19,17 @@ package struct Checkup: Sendable {
     self.environment = environment
   }
 
-  /// Files that a check has open at once, beside those of the database.
+  /// The files that a check has open at once, in addition to the database's own.
   private static let fileLimit = 32
 
-  /// For the database in the directory at `path`, which must be there.
+  /// Checks the database in the directory at `path`, which must exist.
   package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
     let keyed = try environment.unlocked(
       try environment.fileSystem.openDirectory(at: path, create: false))
     self.init(of: keyed, keyed: keyed, environment: environment)
   }
 
-  /// Takes the keys that the superblock has now, where they can be opened.
+  /// Takes the superblock's current keys, if they can be decrypted.
   private func lookForKeys() {
     guard let keyed, let superblock = try? Groundwork.superblock(in: keyed),
       let keyring = try? superblock.unlock(
@@ -38,14 +38,14 @@ package struct Checkup: Sendable {
     keyed.use(keyring)
   }
 
-  /// Everything that is wrong with the files.
+  /// All problems with the files.
   ///
   /// - Parameters:
-  ///   - readsBlocks: whether segments and value files are read through, too, and not their
-  ///     structure alone.
-  ///   - progress: gets the bytes read through so far and all there are.
-  /// - Throws: `.notADatabase`, `.needsNewerVersion`; `.cancelled` when the task was; `.io` when
-  ///   the directory cannot be read.
+  ///   - readsBlocks: whether to read segments and value files completely, and not only their
+  ///     structure.
+  ///   - progress: receives the bytes read so far and the total.
+  /// - Throws: `.notADatabase`, `.needsNewerVersion`; `.cancelled` if the task was cancelled; `.io`
+  ///   if the directory cannot be read.
   package func findings(
     readsBlocks: Bool, progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> [StorageFinding] {
@@ -97,8 +97,8 @@ package struct Checkup: Sendable {
     return findings
   }
 
-  /// What was found in a file, unless the file is gone by now: it was there when it was examined,
-  /// so a writer has put others in its place, and it does not count any more.
+  /// The findings in a file, unless the file is gone by now. It existed when it was examined, so a
+  /// writer has replaced it since, and it no longer matters.
   private func stillCounting(_ findings: [StorageFinding], _ name: String) -> [StorageFinding] {
     guard !findings.isEmpty, let names = try? directory.list(), !names.contains(name) else {
       return findings

@@ -1,18 +1,18 @@
-// What makes segments and value files a database: a log that ends where it begins, a manifest, and
-// the superblock. A backup and what is salvaged are written so: files of rows first, then this, so
-// that what is opened continues behind one commit as if the database had been closed there.
+// The files that turn segments and value files into a database: an empty log, a manifest, and the
+// superblock. Backups and salvaged data are written this way: first the files of rows, then these.
+// The resulting database continues after one commit as if it had been closed there.
 
-/// The files beside those of rows, for a database that ends with one commit.
+/// The files other than those of rows, for a database that ends with one commit.
 struct DatabaseFoundation {
   var identity: DatabaseIdentity
-  /// The last commit, and its time or a later one.
+  /// The last commit. Its time may be later.
   var sequence: SequenceNumber
   var time: Int64
-  /// Gives out file numbers above those of all files there are.
+  /// Hands out file numbers above those of all existing files.
   var numbers: FileNumbers
 
-  /// Writes them into `directory`, synced, but for the superblock's name. All rows up to the last
-  /// commit must be in the files that `shards` name.
+  /// Writes and syncs them in `directory`, except for the superblock's name. All rows up to the
+  /// last commit must be in the files listed in `shards`.
   func write(
     _ shards: [ShardState], _ dropped: DroppedKeyspaces, _ groups: GroupList,
     to directory: any Directory, environment: Environment

@@ -1,13 +1,13 @@
-// One look at a database's files as they are, without the lock and without changing anything: the
-// files that a writer changes are read and judged, and all others that the manifest names are
-// opened, and as many as may be stay open, so that they can be read through later even when a
-// writer has removed them.
+// A single examination of a database's files, without the lock and without changes. It reads and
+// evaluates the files that a writer changes, and opens all other files in the manifest. As many of
+// them as possible stay open, so that they can be read completely later even if a writer has
+// removed them.
 //
-// Damage is judged by the same code that opening uses. What opening forgives, because something
-// else stands in for it, is found here: a copy of the superblock or of a log's header that cannot
-// be read, the remains of a write that the power or a kill cut short.
+// The same code that opening uses evaluates damage. In addition, it reports what opening tolerates
+// because a copy exists: an unreadable copy of the superblock or of a log's header, and the remains
+// of a write that a power failure or a kill interrupted.
 
-/// A file of a keyed group whose key is not here.
+/// A file of a keyed group whose key is missing.
 struct LockedFile: Sendable {
   let name: String
   private let part: UnopenedFile.Part
@@ -19,7 +19,7 @@ struct LockedFile: Sendable {
     self.identity = identity
   }
 
-  /// What its checksums say.
+  /// The findings from its checksums.
   func findings(in directory: any Directory) -> [StorageFinding] {
     var look = UnopenedFile(name, .segment, 0)
     do throws(EngineError) {
@@ -31,18 +31,18 @@ struct LockedFile: Sendable {
   }
 }
 
-/// What is wrong with the files at one moment, and the immutable ones, open.
+/// The problems with the files at one moment, and the open immutable files.
 struct FileExamination: Sendable {
   private(set) var findings: [StorageFinding] = []
   private(set) var segments: [Segment] = []
   private(set) var valueFiles: [ValueFile] = []
-  /// Names of files that there is no key for.
+  /// The names of files without an available key.
   private(set) var locked: [LockedFile] = []
 
   private let directory: any Directory
   private let environment: Environment
 
-  /// Looks at the files. Throws when there is no database, or one of a newer version.
+  /// Examines the files. Throws if there is no database, or one of a newer version.
   init(of directory: any Directory, environment: Environment) throws(EngineError) {
     self.directory = directory
     self.environment = environment
@@ -61,8 +61,9 @@ struct FileExamination: Sendable {
     }
   }
 
-  /// Looks until two looks in a row agree, since what a writer is writing looks like damage; what
-  /// only one of the last two saw is left out. `prepare` is called before each look but the first.
+  /// Repeats the examination until two in a row agree, because a write in progress looks like
+  /// damage. Findings that only one of the last two has are omitted. `prepare` is called before
+  /// each examination except the first.
   static func settled(
     of directory: any Directory, environment: Environment, _ prepare: () -> Void
   ) throws(EngineError) -> FileExamination {
@@ -97,7 +98,8 @@ struct FileExamination: Sendable {
       findings += try Superblock.findings(in: file)
       return try Superblock.read(from: file)
     } catch {
-      // Something that does not look like one is damage where the rest of a database is.
+      // If the rest of a database exists, a file that is not recognisable as a superblock is
+      // damage.
       if case .notADatabase = error, Self.hasManifest(names) { return nil }
       try take(error, .superblock, in: Superblock.name)
       return nil
@@ -123,7 +125,7 @@ struct FileExamination: Sendable {
     }
   }
 
-  /// Looks at the keys of groups, which need not all be here.
+  /// Examines the keys of groups, some of which may be missing.
   private mutating func examineKeys(_ manifest: Manifest) {
     guard let keyring = directory.keyring else { return }
     keyring.groups.note(manifest.state.groups)
@@ -166,7 +168,7 @@ struct FileExamination: Sendable {
     }
   }
 
-  /// Reads the commits that are kept for whoever follows the database, up to those that recovery
+  /// Reads the commits that are kept for followers of the database, up to those that recovery
   /// needs.
   private mutating func examineHistory(_ manifest: Manifest) {
     let floor = manifest.state.floor
@@ -187,14 +189,14 @@ struct FileExamination: Sendable {
     }
   }
 
-  /// Looks at both copies of a log's header.
+  /// Examines both copies of a log's header.
   private mutating func examineHeader(of number: FileNumber) throws(EngineError) {
     let file = try directory.open(number.logName, access: .readOnly)
     let page = try file.read(at: 0, count: LogHeader.length)
     findings += try LogHeader.findings(in: page.bytes, file: number.logName)
   }
 
-  /// Notes bytes that stand behind the end of what counts.
+  /// Records bytes after the end of the valid data.
   private mutating func noteRemains(
     of file: any File, _ kind: StorageFinding.Kind, behind end: UInt64
   ) {
@@ -275,7 +277,7 @@ struct FileExamination: Sendable {
     findings.append(StorageFinding(kind, in: file, at: offset, message, isHarmless: isHarmless))
   }
 
-  /// Notes what reading a file came to, unless no look can be taken at such a database.
+  /// Records the result of an error from reading a file, unless such a database cannot be examined.
   private mutating func take(
     _ error: EngineError, _ kind: StorageFinding.Kind, in file: String
   ) throws(EngineError) {
@@ -287,13 +289,13 @@ struct FileExamination: Sendable {
 }
 
 extension Superblock {
-  /// What is wrong with the slots of the file.
+  /// The problems with the slots of the file.
   static func findings(in file: any File) throws(EngineError) -> [StorageFinding] {
     let slots = try slots(in: file)
     let newest = slots.compactMap(\.superblock?.epoch).max()
     var findings: [StorageFinding] = []
     for (index, slot) in slots.enumerated() where slot.superblock == nil {
-      // The second half is written by the first change of the superblock.
+      // The second half is written with the first change of the superblock.
       if slot.isBlank, newest == 1, index.isMultiple(of: 2) { continue }
       findings.append(
         StorageFinding(
@@ -305,7 +307,7 @@ extension Superblock {
 }
 
 extension GroupKeysFile {
-  /// What is wrong with the copies.
+  /// The problems with the copies.
   static func findings(
     in file: any File, of identity: [UInt8], vouchedForBy masters: [any MasterKey]
   ) throws(EngineError) -> [StorageFinding] {
@@ -327,7 +329,7 @@ extension GroupKeysFile {
 }
 
 extension LogHeader {
-  /// What is wrong with the copies of the header of which one at least can be read.
+  /// The problems with the copies of the header, of which at least one can be read.
   static func findings(
     in page: RawSpan, file: String
   ) throws(EngineError) -> [StorageFinding] {

@@ -1,22 +1,22 @@
-// A look into single files for people who want to know what is in them: frames of a log, edits of
-// the manifest, segments and their rows. Beside whoever has the database open; changes nothing, and
-// trusts nothing that a checksum does not vouch for.
+// Shows the contents of individual files to people: frames of a log, edits of the manifest,
+// segments and their rows. It works while other processes have the database open, changes nothing,
+// and trusts only what a checksum confirms.
 
-/// Shows what is in the files of one database.
+/// Shows the contents of the files of one database.
 package struct FileInspector: Sendable {
   private let directory: any Directory
   private let environment: Environment
 
-  /// Files that are open at once.
+  /// The most files open at once.
   private static let fileLimit = 32
 
-  /// For the database in the directory at `path`, which must be there.
+  /// Inspects the database in the directory at `path`, which must exist.
   package init(at path: String, environment: Environment) throws(EngineError) {
     let keyed = try environment.unlocked(
       FrugalDirectory(
         try environment.fileSystem.openDirectory(at: path, create: false),
         limit: Self.fileLimit, isShared: true))
-    // Without them what is sealed with them is shown as it stands.
+    // Without them, data encrypted with them is shown in its stored form.
     _ = try? keyed.keyring?.groups.read(for: GroupList())
     directory = keyed
     self.environment = environment
@@ -31,16 +31,16 @@ package struct FileInspector: Sendable {
     package var value: [UInt8]
   }
 
-  /// A sound frame of a log.
+  /// A valid frame of a log.
   package struct LoggedFrame: Sendable {
     package var offset: UInt64
-    /// Bytes of the frame.
+    /// The length of the frame.
     package var length: Int
     package var kind: String
     package var sequence: UInt64
     /// Microseconds since 1970.
     package var time: Int64
-    /// Of a whole commit; a commit in parts has none here.
+    /// The operations of a complete commit. It is empty for a commit in parts.
     package var operations: [LoggedOperation]
   }
 
@@ -50,7 +50,7 @@ package struct FileInspector: Sendable {
       .map(\.logName)
   }
 
-  /// The sound frames of a log, up to the first that is not.
+  /// The valid frames of a log, up to the first invalid one.
   package func frames(ofLog name: String) throws(EngineError) -> [LoggedFrame] {
     let file = try directory.open(name, access: .readOnly)
     let bytes = try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
@@ -89,7 +89,7 @@ package struct FileInspector: Sendable {
     package var ordinal: UInt64
     /// Microseconds since 1970.
     package var time: Int64
-    /// What it changes, in words.
+    /// Its changes, in words.
     package var changes: [String]
   }
 
@@ -102,7 +102,7 @@ package struct FileInspector: Sendable {
     try superblock().manifest.manifestName
   }
 
-  /// The sound edits of the manifest, up to the first that is not.
+  /// The valid edits of the manifest, up to the first invalid one.
   package func manifestEdits() throws(EngineError) -> [ManifestEdit] {
     var edits = try ReadManifest.edits(try superblock(), directory: directory)
     var shown: [ManifestEdit] = []
@@ -119,7 +119,7 @@ package struct FileInspector: Sendable {
 
   // MARK: - Segments
 
-  /// Where a segment stands, and what the manifest says of it.
+  /// The position of a segment, and its entry in the manifest.
   package struct ListedSegment: Sendable {
     package var shard: Int
     package var level: Int
@@ -144,8 +144,8 @@ package struct FileInspector: Sendable {
     ).state
   }
 
-  /// The names of files of rows and of large values that the manifest does not name: somebody reads
-  /// them still, or the next opening removes them.
+  /// The names of files of rows and of large values that the manifest does not list. Either a
+  /// process still reads them, or the next open removes them.
   package func leftFiles() throws(EngineError) -> [String] {
     let state = try manifestState()
     return try directory.list().filter { name in
@@ -174,13 +174,13 @@ package struct FileInspector: Sendable {
     throw .io(operation: "open", file: name, offset: nil, errno: 2)
   }
 
-  /// Everything that is wrong with a segment.
+  /// All problems with a segment.
   package func findings(ofSegment name: String) throws(EngineError) -> [StorageFinding] {
     try openSegment(name).findings()
   }
 
-  /// Shows a segment's rows in order, until `visit` has seen enough. A value that is kept apart
-  /// is shown as its pointer.
+  /// Visits a segment's rows in order, until `visit` ends it. A value in a value file is shown as
+  /// its pointer.
   package func forEachRow<Failure: Error>(
     ofSegment name: String,
     _ visit: (_ kind: String, _ key: [UInt8], _ value: [UInt8]) throws(Failure) -> Bool

@@ -1,7 +1,7 @@
-// The commits in damaged logs: every frame that is whole counts, also behind damage, and what is
-// missing between them is told by the sequences, which have no gaps.
+// The commits in damaged logs. Every complete frame is used, including those after damage. The
+// sequence numbers, which have no gaps, reveal what is missing in between.
 
-/// What the logs hold of commits.
+/// The commits in the logs.
 struct SalvageLogs {
   /// A source for each log, newest first.
   private(set) var sources: [any SalvageSource] = []
@@ -10,15 +10,15 @@ struct SalvageLogs {
   private(set) var time: Int64
   private let directory: any Directory
   private let losses: SalvageLosses
-  /// What the manifest says of logs, whose header may be lost.
+  /// The manifest's entries for logs, whose header may be lost.
   private let named: [FileNumber: NamedLog]
   /// Commits up to here are in segments.
   private let flushed: SequenceNumber
 
   /// - Parameters:
-  ///   - start: the commit before the first log, when that is known.
-  ///   - flushed: the commit up to which all shards have been flushed.
-  ///   - named: what the manifest says of logs.
+  ///   - start: the commit before the first log, if known.
+  ///   - flushed: the commit up to which all shards are flushed.
+  ///   - named: the manifest's entries for logs.
   init(
     _ names: [String], after start: SequenceNumber?, flushed: SequenceNumber,
     named: [FileNumber: NamedLog], in directory: any Directory, _ losses: SalvageLosses
@@ -69,9 +69,9 @@ struct SalvageLogs {
             reach: .everything))
         continue
       }
-      // A part that was lost in front of the others would show here.
+      // The loss of a part before the others would be detected here.
       if frame.header.kind == .lastPart, (try? commit.operationSizes()) == nil { continue }
-      // A replacement holds what older logs do.
+      // A replacement log contains the commits of older logs.
       if commit.sequence <= sequence, !isFirst { continue }
       if isFirst { sequence = SequenceNumber(rawValue: commit.sequence.rawValue - 1) }
       isFirst = false
@@ -84,12 +84,12 @@ struct SalvageLogs {
     sources.insert(try SalvageMemtable(commits, number), at: 0)
   }
 
-  /// The salt of a log that begins with `page`: what its header says, or else the manifest. Nil
-  /// where there is nothing to be read.
+  /// The salt of a log that begins with `page`, from its header or else from the manifest. It is
+  /// nil if nothing can be read.
   private func salt(of number: FileNumber, _ page: RawSpan) throws(EngineError) -> UInt64? {
     let known = named[number]?.salt
     switch try LogHeader.read(page, file: number.logName) {
-    // Before a log is used it may have been another one.
+    // Before a log is used, the file may have been another log.
     case .header(let header): return header.number == number ? header.salt : known
     case .blank: return known
     case .unreadable:
@@ -101,7 +101,7 @@ struct SalvageLogs {
     }
   }
 
-  /// The first whole frame at `place` or behind it.
+  /// The first complete frame at or after `place`.
   private static func nextFrame(
     _ bytes: [UInt8], salt: UInt64, _ seal: FileSeal?, from place: Int
   ) -> FrameReader.Frame? {
@@ -129,7 +129,7 @@ struct SalvageLogs {
         reach: .everything))
   }
 
-  /// Notes what stands behind the last whole frame.
+  /// Records what follows the last complete frame.
   private func noteRest(
     _ bytes: [UInt8], _ salt: UInt64, _ end: Int, _ number: FileNumber
   ) {
@@ -143,7 +143,7 @@ struct SalvageLogs {
   }
 }
 
-/// Joins the frames of commits that have several.
+/// Joins the frames of commits with several frames.
 private struct SalvagePieces {
   private var bytes: [UInt8] = []
   private var sequence: SequenceNumber?
@@ -160,7 +160,7 @@ private struct SalvagePieces {
       sequence = nil
       return header.sequence > .zero ? commit : nil
     case .part:
-      // Only a first part stands behind another commit; one in the middle has lost its beginning.
+      // Only a first part follows another commit. A later part has lost its beginning.
       bytes = continues ? bytes + payload : Array(payload)
       sequence = header.sequence
       return nil
@@ -177,8 +177,8 @@ private struct SalvagePieces {
 }
 
 extension RecoveredCommit {
-  /// The count of its operations and the bytes of their keys and values. Throws when the operations
-  /// are not as many as the frames say.
+  /// The number of its operations, and the total length of their keys and values. Throws if the
+  /// frames state a different number of operations.
   fileprivate func operationSizes() throws(MalformedBytes) -> (count: Int, bytes: Int) {
     var reader = OperationReader(bytes.bytes.extracting(payload))
     var (count, size) = (0, 0)
@@ -193,7 +193,7 @@ extension RecoveredCommit {
   }
 }
 
-/// The rows of one log in the order of their keys, the newest of each.
+/// The rows of one log in key order, the newest of each key.
 private final class SalvageMemtable: SalvageSource {
   private let memtable: Memtable
   private let cursor: MemtableCursor

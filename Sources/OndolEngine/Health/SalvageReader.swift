@@ -1,13 +1,13 @@
-// Takes out of a damaged database what can be read of it, row by row in the order of their keys,
-// the newest of each. The source is not changed and not locked. In memory are the logs, a block of
-// each run, and one value.
+// Extracts everything readable from a damaged database: row by row in key order, the newest of each
+// key. The source is not changed or locked. Memory holds the logs, one block of each run, and one
+// value.
 //
-// Which of several rows is the newest: where the manifest could be read, the one in the newest
-// source, as in any read. Otherwise the one of the latest commit, which the floor above knows of
-// documents; and a deletion counts only when it is later for certain: what is saved without need
-// can be deleted again.
+// If several rows have the same key, the choice is made as follows. If the manifest could be read,
+// the row in the newest source counts, as in any read. Otherwise the row of the latest commit
+// counts, which the layer above can tell for documents. A deletion counts only if it is certainly
+// later, because rows that are kept unnecessarily can be deleted again.
 
-/// A walk over what can be read.
+/// An iteration over everything readable.
 package final class SalvageReader {
   private let directory: any Directory
   private let losses: SalvageLosses
@@ -16,22 +16,22 @@ package final class SalvageReader {
   private let sources: [any SalvageSource]
   /// Salts of value files, as far as known.
   private var salts: [FileNumber: UInt64]
-  /// What opens value files, of those that were met.
+  /// The ciphers of the value files that were used.
   private var seals: [FileNumber: FileSeal] = [:]
   /// The keyed groups of value files, as far as known.
   private var groups: [FileNumber: UInt32] = [:]
-  /// The commit that a row's value says it is of.
+  /// The commit that a row's value claims to belong to.
   private let version: ([UInt8], [UInt8]) -> SequenceNumber?
 
-  /// Shards of the database, when known.
+  /// The number of shards of the database, if known.
   package let shardCount: Int?
-  /// The last commit seen in logs and the manifest, and its time.
+  /// The last commit in logs and the manifest, and its time.
   package let last: (sequence: SequenceNumber, time: Int64)
 
-  /// Looks at the directory at `path`, and reads the logs. Blocks.
+  /// Examines the directory at `path`, and reads the logs. Blocks.
   ///
-  /// - Parameter version: the commit that a value, to the given key, says that it is of; nil when
-  ///   it says nothing.
+  /// - Parameter version: the commit that a value for the given key claims to belong to; nil if it
+  ///   claims none.
   /// - Throws: `.notADatabase`, `.needsNewerVersion`, `.io`.
   package init(
     at path: String, environment: Environment,
@@ -44,7 +44,7 @@ package final class SalvageReader {
     {
       throw .locked(path: path, reason: "what is kept of its key in SUPER cannot be read")
     }
-    // Also for files of which no manifest can be read. Without them their rows count as lost.
+    // Also for files whose manifest cannot be read. Without the keys, their rows count as lost.
     _ = try? keyed.keyring?.groups.read(for: GroupList())
     directory = keyed
     self.version = version
@@ -63,19 +63,19 @@ package final class SalvageReader {
     sources = logs.sources + survey.runs(in: directory, losses)
   }
 
-  /// What could not be read so far, the first thousand of it.
+  /// What could not be read so far: the first thousand losses.
   package var foundLosses: [SalvageLoss] { losses.losses }
-  /// How much could not be read.
+  /// The number of losses.
   package var lossCount: Int { losses.count }
 
-  /// Whether rows of the keyspace may be missing, as far as the walk has come.
+  /// Whether rows of the keyspace may be missing, as far as the iteration has come.
   package func mayLackRows(ofKeyspace keyspace: UInt32) -> Bool {
     var prefix: [UInt8] = []
     prefix.appendBigEndian(keyspace)
     return losses.mayConcern(prefix, inShard: shard(of: prefix))
   }
 
-  /// The shard that rows with such keys are in, when known.
+  /// The shard of rows with such keys, if known.
   private func shard(of key: [UInt8]) -> Int? {
     shardCount.map { View.shardIndex(of: key.bytes, count: $0) }
   }
@@ -94,7 +94,7 @@ package final class SalvageReader {
     return nil
   }
 
-  /// The value that counts; nil when the row was deleted, or can be read nowhere.
+  /// The value that counts; nil if the row was deleted, or cannot be read anywhere.
   private func newest(_ candidates: [SalvageCandidate], _ key: [UInt8]) -> [UInt8]? {
     var best: (value: [UInt8], version: SequenceNumber)?
     var deleted: SequenceNumber?
@@ -113,7 +113,7 @@ package final class SalvageReader {
     return best.value
   }
 
-  // MARK: - Values apart from their keys
+  // MARK: - Separate values
 
   private func value(of candidate: SalvageCandidate, _ key: [UInt8]) -> [UInt8]? {
     guard candidate.kind == .valuePointer else { return candidate.bytes }

@@ -1,6 +1,6 @@
-// What comes out of damaged files: rows that are whole, and notes of what is not.
+// What salvage extracts from damaged files: complete rows, and records of what is lost.
 
-/// A row that was saved.
+/// A salvaged row.
 package struct SalvagedRow: Sendable {
   package var key: [UInt8]
   package var value: [UInt8]
@@ -11,21 +11,21 @@ package struct SalvagedRow: Sendable {
   }
 }
 
-/// Something that could not be read, and the keys that may be missing for it.
+/// Something that could not be read, and the keys that may be missing because of it.
 package struct SalvageLoss: Sendable, Hashable {
   package var file: String?
   package var offset: UInt64?
   package var reason: String
-  /// What is missing lies behind this key, when known.
+  /// The missing rows are after this key, if known.
   package var after: [UInt8]?
-  /// And before this one.
+  /// And before this key.
   package var before: [UInt8]?
-  /// Where rows may be missing for it.
+  /// Where rows may be missing because of it.
   var reach: Reach
 
-  /// What rows a loss can have taken, as far as files tell.
+  /// The rows that a loss may include, as far as the files tell.
   enum Reach: Sendable, Hashable {
-    /// None that others know of: the list of files, or what was never acknowledged.
+    /// None that were visible: the list of files, or data that was never acknowledged.
     case nothing
     case shard(Int)
     case everything
@@ -43,7 +43,7 @@ package struct SalvageLoss: Sendable, Hashable {
     self.reach = reach
   }
 
-  /// The rows of a segment of a keyed group whose key is not here.
+  /// The rows of a segment of a keyed group whose key is missing.
   init(withoutKeyOf segment: SegmentMetadata) {
     self.init(
       file: segment.number.segmentName,
@@ -55,14 +55,14 @@ package struct SalvageLoss: Sendable, Hashable {
     (after, before) = (lower, upper + [0xFF])
   }
 
-  /// What reading `file` came to.
+  /// The loss from an error in reading `file`.
   init(_ error: EngineError, in file: String, reach: Reach) {
     let finding = StorageFinding(error, .segment, in: file)
     self.init(file: finding.file, offset: finding.offset, finding.message, reach: reach)
   }
 
-  /// Whether rows with keys that begin with `prefix`, which are in `shard` if that is known, may be
-  /// missing.
+  /// Whether rows may be missing whose keys begin with `prefix` and that belong to `shard`, if that
+  /// is known.
   func mayConcern(_ prefix: [UInt8], inShard shard: Int?) -> Bool {
     switch reach {
     case .nothing: return false
@@ -76,9 +76,9 @@ package struct SalvageLoss: Sendable, Hashable {
   }
 }
 
-/// Gathers losses, the first of them in full.
+/// Collects losses; the first ones in full.
 final class SalvageLosses {
-  /// More than these say nothing new.
+  /// More than these provide no new information.
   private static let limit = 1000
 
   private(set) var losses: [SalvageLoss] = []
@@ -89,8 +89,8 @@ final class SalvageLosses {
     if losses.count < Self.limit { losses.append(loss) }
   }
 
-  /// Whether rows with keys that begin with `prefix`, which are in `shard` if that is known, may be
-  /// missing.
+  /// Whether rows may be missing whose keys begin with `prefix` and that belong to `shard`, if that
+  /// is known.
   func mayConcern(_ prefix: [UInt8], inShard shard: Int?) -> Bool {
     count > losses.count || losses.contains { $0.mayConcern(prefix, inShard: shard) }
   }
@@ -101,11 +101,11 @@ struct SalvageCandidate {
   var kind: RowKind
   /// The value, or the pointer to it.
   var bytes: [UInt8]
-  /// The row is of this commit or a later one.
+  /// The row belongs to this commit or a later one.
   var earliest: SequenceNumber
 }
 
-/// Rows in the order of their keys, as far as they can be read.
+/// Rows in key order, as far as they can be read.
 protocol SalvageSource: AnyObject {
   /// The key of the current row; nil at the end.
   var key: [UInt8]? { get }

@@ -1,13 +1,13 @@
-// The blocks of a segment that can be read, whatever else of it cannot. The index leads to them
-// where it is sound. Where it is not, they are found by themselves (BlockWalk), with the file's
-// salt, which is in the header, in the footer and in the manifest.
+// The readable blocks of a segment, whatever else of it is damaged. A valid index leads to them.
+// Otherwise they are found directly (BlockWalk) with the file's salt, which is in the header, in
+// the footer and in the manifest.
 
 /// A damaged segment file.
 struct SalvageSegment {
   let number: FileNumber
-  /// Data blocks in order, sound or not, as far as they were found.
+  /// The data blocks found, in order, valid or not.
   private(set) var blocks: [SalvageBlock] = []
-  /// The commits of its rows, when known.
+  /// The commits of its rows, if known.
   private(set) var sequences: ClosedRange<SequenceNumber>?
   private let directory: any Directory
   private let reach: SalvageLoss.Reach
@@ -16,7 +16,7 @@ struct SalvageSegment {
 
   var name: String { number.segmentName }
 
-  /// Finds the blocks. Throws when nothing of the file can be read.
+  /// Finds the blocks. Throws if nothing in the file can be read.
   init(
     _ number: FileNumber, _ metadata: SegmentMetadata?, reach: SalvageLoss.Reach,
     in directory: any Directory, _ losses: SalvageLosses
@@ -60,7 +60,7 @@ struct SalvageSegment {
     least <= greatest ? least...greatest : nil
   }
 
-  // MARK: - By the index
+  // MARK: - With the index
 
   private mutating func readIndex(
     _ reader: SegmentFileReader, _ footer: SegmentFooter, _ file: any File,
@@ -68,7 +68,7 @@ struct SalvageSegment {
   ) throws(EngineError) {
     let top = try reader.indexTop(try reader.sections(footer), footer, seal)
     defer { top.free() }
-    // Index blocks stand behind all data blocks.
+    // Index blocks come after all data blocks.
     var indexStart = footer.blocksEnd
     var lacking: [Int] = []
     for row in 0..<top.rowCount {
@@ -90,8 +90,7 @@ struct SalvageSegment {
     try search(lacking, upTo: indexStart, file)
   }
 
-  /// Searches for blocks in front of those that index blocks which cannot be read would have
-  /// followed.
+  /// Searches for the blocks that precede unreadable index blocks.
   private mutating func search(
     _ places: [Int], upTo end: UInt64, _ file: any File
   ) throws(EngineError) {
@@ -112,7 +111,7 @@ struct SalvageSegment {
 
   // MARK: - Without the index
 
-  /// Appends the blocks found in a stretch of the file.
+  /// Appends the blocks found in a section of the file.
   private mutating func search(
     _ stretch: Range<UInt64>, _ file: any File
   ) throws(EngineError) {
@@ -169,7 +168,7 @@ extension SalvageBlock {
 }
 
 extension SegmentFileReader {
-  /// The footer, or nil when it is damaged.
+  /// The footer, or nil if it is damaged.
   fileprivate func soundFooter() throws(EngineError) -> SegmentFooter? {
     do throws(EngineError) {
       return try footer()
@@ -180,18 +179,18 @@ extension SegmentFileReader {
   }
 }
 
-/// Rows of segments that follow each other.
+/// Rows of consecutive segments.
 final class SalvageRun: SalvageSource {
   private let directory: any Directory
   private let reach: SalvageLoss.Reach
   private let losses: SalvageLosses
-  /// Those not yet begun, in the opposite order.
+  /// The segments not yet begun, in reverse order.
   private var waiting: [(FileNumber, SegmentMetadata?)]
   private var segment: SalvageSegment?
   private var block = 0
   private var rows: [(key: [UInt8], row: SalvageCandidate)] = []
   private var row = 0
-  /// The last key there was, and what was lost behind it.
+  /// The last key so far, and what was lost after it.
   private var lastKey: [UInt8]?
   private var open: [SalvageLoss] = []
 
@@ -214,7 +213,7 @@ final class SalvageRun: SalvageSource {
     if row >= rows.count { load() }
   }
 
-  /// Loads the next block that can be read.
+  /// Loads the next readable block.
   private func load() {
     if let last = rows.last { lastKey = last.key }
     (rows, row) = ([], 0)
@@ -225,7 +224,7 @@ final class SalvageRun: SalvageSource {
       }
       do throws(EngineError) {
         rows = try segment.rows(of: block)
-        // A block out of order would break the order of all that is merged with it.
+        // A block out of order would break the order of everything that is merged with it.
         if let lastKey, let first = rows.first, !lastKey.lexicographicallyPrecedes(first.key) {
           rows = []
           throw SegmentErrors(file: segment.name).corrupt(
@@ -249,7 +248,7 @@ final class SalvageRun: SalvageSource {
     open = []
   }
 
-  /// False when there is none left.
+  /// Returns false if no segment is left.
   private func beginSegment() -> Bool {
     guard let (number, metadata) = waiting.popLast() else { return false }
     block = 0

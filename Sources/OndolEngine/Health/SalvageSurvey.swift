@@ -1,20 +1,20 @@
-// What is left of a database, and what is to be made of it: which files there are, and, when a
-// manifest can be read, in which order they count. The superblock's manifest is taken, or, when no
-// slot of the superblock can be read, the newest. Without a manifest every file in the directory
-// counts, and which row is newer is told by the commits they are from.
+// What is left of a database and how to use it: the existing files and, if a manifest can be read,
+// their order. The superblock's manifest is used. If no slot of the superblock can be read, the
+// newest manifest is used. Without a manifest, every file in the directory is used, and the commits
+// of the rows tell which is newer.
 
-/// The files that rows are to be taken from.
+/// The files to extract rows from.
 struct SalvageSurvey {
-  /// What the manifest says, when it can be read.
+  /// The contents of the manifest, if it can be read.
   private(set) var manifest: ManifestState?
-  /// What it says up to its damage, when there is any: files may have come and gone since, but what
-  /// was dropped stays so, and no commit is undone.
+  /// Its contents up to its damage, if there is any. Files may have been added and removed since,
+  /// but dropped keyspaces stay dropped, and no commit is undone.
   private var manifestBeforeDamage: ManifestState?
   private(set) var names: [String]
-  /// Shards of the database, when known.
+  /// The number of shards of the database, if known.
   private(set) var shardCount: Int?
 
-  /// - Throws: `.notADatabase` when nothing of one is there, `.needsNewerVersion`.
+  /// - Throws: `.notADatabase` if no part of one exists, `.needsNewerVersion`.
   init(
     of directory: any Directory, environment: Environment, _ losses: SalvageLosses
   ) throws(EngineError) {
@@ -63,7 +63,7 @@ struct SalvageSurvey {
     }
   }
 
-  /// A superblock that leads to the manifest with this number, from that manifest's header.
+  /// A superblock that points to the manifest with this number, built from that manifest's header.
   private static func standIn(
     for number: FileNumber, in directory: any Directory
   ) throws(EngineError) -> Superblock {
@@ -74,7 +74,7 @@ struct SalvageSurvey {
       _ = try reader.take(24)
       let identity = DatabaseIdentity(
         low: try reader.littleEndian(), high: try reader.littleEndian())
-      // As many shards as can be: the manifest names those it has.
+      // The largest possible number of shards. The manifest lists those that exist.
       return Superblock(
         identity: identity, epoch: 1, manifest: number, shardCount: 1024, created: 0, written: 0)
     } catch {
@@ -84,15 +84,15 @@ struct SalvageSurvey {
 
   // MARK: - Sources
 
-  /// Whether sources are known to be in the order of their age.
+  /// Whether the sources are known to be sorted by age.
   var isOrdered: Bool { manifest != nil }
 
-  /// Keyspaces whose rows are gone for good, as far as known.
+  /// Keyspaces whose rows are permanently removed, as far as known.
   var dropped: DroppedKeyspaces {
     (manifest ?? manifestBeforeDamage)?.dropped ?? DroppedKeyspaces()
   }
 
-  /// The last commit that is known to have been, and its time or a later one.
+  /// The last commit that is known to have existed. Its time may be later.
   var last: (sequence: SequenceNumber, time: Int64) {
     guard let manifest = manifest ?? manifestBeforeDamage else { return (.zero, 0) }
     let flushed = manifest.shards.map(\.flushedThrough).max() ?? .zero
@@ -130,7 +130,7 @@ struct SalvageSurvey {
     return found
   }
 
-  /// The rows of segments, those of newer ones first where the order is known.
+  /// The rows of segments, newer segments first if the order is known.
   func runs(in directory: any Directory, _ losses: SalvageLosses) -> [any SalvageSource] {
     guard let manifest else {
       return names.compactMap { FileNumber.parse($0, suffix: ".seg") }.sorted().reversed().map {

@@ -1,19 +1,19 @@
-// Writes a database from rows in the order of their keys: segments without a log behind them, and
-// at the end what makes a database of them. The rows of the catalog come last, because what they
-// must say is known last; they are runs of their own, above the others.
+// Writes a database from rows in key order: segments without a log, and at the end the files that
+// make them a database. The catalog's rows come last, because their contents are known last. They
+// are separate runs above the others.
 
-/// A database in the making.
+/// A database that is being built.
 package final class SalvageTarget {
   private let target: BackupTarget
   private let directory: KeyedDirectory
   private let environment: Environment
   private let files: SegmentFiles
-  /// The rows of each shard on their way.
+  /// The pending rows of each shard.
   private let shards: [SegmentSink]
   private let groups: MadeGroups
 
-  /// A database of `shardCount` shards in the directory at `path`, which must be new or empty.
-  /// Blocks.
+  /// Creates a database of `shardCount` shards in the directory at `path`, which must be new or
+  /// empty. Blocks.
   package init(
     at path: String, environment: Environment, options: EngineOptions, shardCount: Int
   ) throws(EngineError) {
@@ -22,7 +22,7 @@ package final class SalvageTarget {
     let identity = DatabaseIdentity(low: environment.random(), high: environment.random())
     directory = KeyedDirectory(
       target.directory, try environment.makeKeyring(for: identity))
-    // Numbers that a new database begins with would make one without a superblock look new.
+    // With the initial numbers of a new database, one without a superblock would look new.
     files = SegmentFiles(
       directory: directory, numbers: FileNumbers(next: .firstLog.next), identity: identity,
       options: options, random: environment.random, emptied: [:])
@@ -31,27 +31,27 @@ package final class SalvageTarget {
     shards = (0..<max(1, min(1024, shardCount))).map { SegmentSink(files, shard: $0, groups) }
   }
 
-  /// Adds a row. Its key must be above the last one's. Blocks.
+  /// Adds a row. Its key must be above the previous one. Blocks.
   ///
-  /// - Parameter sequence: no commit is later that any row added so far is of.
+  /// - Parameter sequence: at least the latest commit that any row added so far belongs to.
   package func add(_ row: SalvagedRow, upTo sequence: SequenceNumber) throws(EngineError) {
     let shard = View.shardIndex(of: row.key.bytes, count: shards.count)
     try shards[shard].add(row, upTo: sequence)
   }
 
-  /// Whether rows of keyed groups get keys of their own: not where files are in the clear.
+  /// Whether rows of keyed groups receive keys of their own. Without encryption they do not.
   package var makesKeys: Bool { directory.keyring != nil }
 
-  /// Makes a keyed group, also one of which no row comes. Its number must be one of those that
-  /// `makesKeys` is about.
+  /// Creates a keyed group, even if it has no rows. Its number must be one of those that
+  /// `makesKeys` refers to.
   package func makeKeyedGroup(_ number: UInt32) throws(EngineError) {
     if makesKeys { try groups.meet(number) }
   }
 
-  /// Writes the rest and makes it count: a database that ends with commit `sequence` at `time`.
-  /// Blocks.
+  /// Writes the rest and puts it into effect: a database that ends with commit `sequence` at
+  /// `time`. Blocks.
   ///
-  /// - Parameter catalog: rows of any shards that were not added, in order.
+  /// - Parameter catalog: rows of any shard that were not added, in order.
   package func finish(
     _ catalog: [SalvagedRow], sequence: SequenceNumber, time: Int64
   ) throws(EngineError) {
@@ -78,7 +78,7 @@ package final class SalvageTarget {
     try target.directory.sync()
   }
 
-  /// Removes everything that was made. Blocks.
+  /// Removes everything that was created. Blocks.
   package func removeAll() {
     target.removeAll()
   }
@@ -100,7 +100,7 @@ extension ShardState {
   }
 }
 
-/// The keyed groups that rows were met of: each has its number, and a new key.
+/// The keyed groups of the rows so far. Each has its number and a new key.
 private final class MadeGroups {
   private let directory: KeyedDirectory
   private(set) var list = GroupList()
@@ -109,7 +109,7 @@ private final class MadeGroups {
     self.directory = directory
   }
 
-  /// Makes the group's key, before anything is sealed with it.
+  /// Creates the group's key before anything is encrypted with it.
   func meet(_ group: UInt32) throws(EngineError) {
     guard !list.live.contains(group) else { return }
     if let keys = directory.keyring?.groups {
@@ -122,7 +122,7 @@ private final class MadeGroups {
   }
 }
 
-/// Pours rows into the segments of one run.
+/// Writes rows directly into the segments of one run.
 private final class SegmentSink {
   private let groups: MadeGroups
   private var run: OpenRun
@@ -143,7 +143,7 @@ private final class SegmentSink {
     if run.isSegmentFull { try run.finishSegment() }
   }
 
-  /// The files, synced.
+  /// The synced files.
   func finish() throws(EngineError) -> RunOutput {
     try run.finish()
     return run.output

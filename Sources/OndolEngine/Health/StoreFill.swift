@@ -1,8 +1,8 @@
-// Filling a store that has nothing yet with rows as they were elsewhere, their numbers and times
-// included: for the load of a dump. Rows go as commits of their own, some hundred together; in the
-// end further commits are told to go on behind the last one that the rows know of.
+// Fills an empty store with rows in their original form, including their numbers and times, to load
+// a dump. Rows are written as separate commits of some hundred rows each. At the end, further
+// commits are made to continue after the last commit that the rows mention.
 
-/// A store that gets its first rows.
+/// A store that receives its first rows.
 package final class StoreFill: Sendable {
   private struct State {
     var known: CommitPoint
@@ -23,9 +23,9 @@ package final class StoreFill: Sendable {
     state = Guarded(State(known: known))
   }
 
-  /// Makes a database in `store`, which must not be open.
+  /// Creates a database in `store`, which must not be open.
   ///
-  /// - Throws: `.notEmpty` when there are commits in it.
+  /// - Throws: `.notEmpty` if it contains commits.
   package static func begin(
     _ store: any RemoteStore, environment: Environment
   ) async throws(EngineError) -> StoreFill {
@@ -40,10 +40,10 @@ package final class StoreFill: Sendable {
       known: head.point)
   }
 
-  /// Adds rows, whose keys no other row has.
+  /// Adds rows whose keys no other row has.
   ///
-  /// - Throws: `.unreachable` when it is not known whether they are there: then the rest is of no
-  ///   use, see `abandon()`.
+  /// - Throws: `.unreachable` if it is unknown whether they were stored. Then the rest is of no
+  ///   use; see `abandon()`.
   package func add(_ rows: [SalvagedRow]) async throws(EngineError) {
     if rows.isEmpty { return }
     var group = state.withLock { state in
@@ -60,8 +60,8 @@ package final class StoreFill: Sendable {
     state.withLock { $0.known = point }
   }
 
-  /// Adds the last rows and makes all of them count: a database that ends with commit `sequence` at
-  /// `time`, or later.
+  /// Adds the last rows and puts all of them into effect: a database that ends with commit
+  /// `sequence` at `time`, or later.
   package func finish(
     _ rows: [SalvagedRow], sequence: SequenceNumber, time: Int64
   ) async throws(EngineError) {
@@ -74,15 +74,15 @@ package final class StoreFill: Sendable {
     try await store.synchronize()
   }
 
-  /// Removes everything that was added, unless the store cannot be reached or somebody else has the
+  /// Removes everything that was added, unless the store is unreachable or another process has the
   /// database open by now.
   package func abandon() async {
-    // What somebody else was told is there stays, with all else.
+    // Data that was confirmed to another process stays, together with everything else.
     if let isRemoved = try? await store.remove(process), !isRemoved { try? await store.endFill() }
     await close()
   }
 
-  /// Lets go of the store.
+  /// Releases the store.
   package func close() async {
     await store.close(process)
   }

@@ -1,37 +1,38 @@
-// A check of an encrypted database by somebody who has not its key: whoever keeps copies, or the
-// disks. All checksums are of what is stored, and what leads from one unit to the next is in the
-// clear or can be found, so damage is found in every kind of file but those of one content each,
-// whose checksums are in rows. What files there should be, and what is in them, nobody can tell.
+// A check of an encrypted database without its key, for those who keep copies or maintain the
+// disks. All checksums cover the stored bytes, and the links from one unit to the next are not
+// encrypted or can be found. So damage is found in every kind of file except those of single
+// contents, whose checksums are in rows. Which files should exist, and what they contain, cannot be
+// checked.
 //
-// Beside whoever has the database open: what a writer is in the middle of looks like damage once,
-// and so all that was found is looked for again.
+// Other processes may have the database open. A write in progress looks like damage once, so every
+// finding is checked a second time.
 
 /// A check of the files of an encrypted database, without its key.
 package struct UnopenedCheckup: Sendable {
-  /// What such a check has come to.
+  /// The result of such a check.
   package struct Outcome: Sendable {
     package fileprivate(set) var findings: [StorageFinding] = []
-    /// Bytes whose checksums were compared, or that are known to be no more than room.
+    /// Bytes whose checksums were compared, or that are known to be unused space.
     package fileprivate(set) var checkedBytes: UInt64 = 0
-    /// Bytes of which nothing can be said.
+    /// Bytes that cannot be checked.
     package fileprivate(set) var uncheckedBytes: UInt64 = 0
   }
 
   private let base: any Directory
   private let environment: Environment
 
-  /// For the database in the directory at `path`, which must be there.
+  /// Checks the database in the directory at `path`, which must exist.
   package init(ofDatabaseAt path: String, environment: Environment) throws(EngineError) {
     base = try environment.fileSystem.openDirectory(at: path, create: false)
     self.environment = environment
   }
 
-  /// Looks at all files.
+  /// Examines all files.
   ///
-  /// - Parameter progress: gets the bytes looked at so far and all there are.
-  /// - Throws: `.notEncrypted` where the database is in the clear; `.notADatabase`,
-  ///   `.needsNewerVersion`; `.corrupt` where no superblock can be read; `.cancelled`; `.io` when
-  ///   the directory cannot be read.
+  /// - Parameter progress: receives the bytes examined so far and the total.
+  /// - Throws: `.notEncrypted` if the database is not encrypted; `.notADatabase`,
+  ///   `.needsNewerVersion`; `.corrupt` if no superblock can be read; `.cancelled`; `.io` if the
+  ///   directory cannot be read.
   package func outcome(
     progress: (_ done: UInt64, _ total: UInt64) -> Void
   ) async throws(EngineError) -> Outcome {
@@ -51,7 +52,7 @@ package struct UnopenedCheckup: Sendable {
     }
   }
 
-  /// Looks at all files, or at those with these names.
+  /// Examines all files, or those with these names.
   private func look(
     on worker: any Worker, at wanted: Set<String>?,
     _ progress: (_ done: UInt64, _ total: UInt64) -> Void
@@ -77,12 +78,12 @@ package struct UnopenedCheckup: Sendable {
   }
 }
 
-/// One look at the files.
+/// One examination of the files.
 private struct UnopenedFiles: Sendable {
   private let directory: KeyedDirectory
   private let keyring: Keyring
   private let superblock: Superblock
-  /// Those of which there is something to know.
+  /// The files that can be examined.
   let all: [Place]
 
   struct Place: Sendable {
@@ -100,7 +101,7 @@ private struct UnopenedFiles: Sendable {
     directory = KeyedDirectory(base, keyring)
     var all: [Place] = []
     for name in try base.list().sorted() {
-      // One that is gone by now does not count any more.
+      // A file that is gone by now no longer matters.
       guard let part = Part(name, superblock),
         let file = try? base.open(name, access: .readOnly), let size = try? file.size()
       else { continue }
@@ -154,7 +155,7 @@ private struct UnopenedFiles: Sendable {
     }
   }
 
-  /// What can be said of one file.
+  /// The result for one file.
   func examine(_ place: Place) -> UnopenedFile {
     var look = UnopenedFile(place.name, place.part.kind, place.sizeBytes)
     do throws(EngineError) {
@@ -175,7 +176,7 @@ private struct UnopenedFiles: Sendable {
     return look
   }
 
-  /// The log behind another one.
+  /// The log after another one.
   private func next(after number: FileNumber) throws(EngineError) -> (any File)? {
     let numbers = try directory.list().compactMap { FileNumber.parse($0, prefix: "LOG-") }
     guard let next = numbers.filter({ $0 > number }).min() else { return nil }
@@ -184,7 +185,7 @@ private struct UnopenedFiles: Sendable {
 }
 
 extension Superblock {
-  /// The ring of who has no key; nil where the database is in the clear.
+  /// The keyring of a caller without a key; nil if the database is not encrypted.
   fileprivate func unopened(random: @escaping @Sendable () -> UInt64) -> Keyring? {
     guard let kept else { return nil }
     guard let change else {

@@ -1,19 +1,19 @@
-// What can be said of one file of an encrypted database without the key: each kind of file is gone
-// through unit by unit, as far as what is in the clear leads.
+// What can be determined about one file of an encrypted database without the key. Each kind of file
+// is examined unit by unit, as far as the unencrypted parts lead.
 
-/// A look at one file.
+/// An examination of one file.
 struct UnopenedFile: Sendable {
   let name: String
   let kind: StorageFinding.Kind
   private(set) var findings: [StorageFinding] = []
   private let sizeBytes: UInt64
-  /// Bytes of which nothing can be said.
+  /// Bytes that cannot be checked.
   private(set) var uncheckedBytes: UInt64
 
   /// Bytes whose checksums were compared.
   var checkedBytes: UInt64 { sizeBytes - min(sizeBytes, uncheckedBytes) }
 
-  /// Nothing was looked at yet.
+  /// The state before the examination.
   init(_ name: String, _ kind: StorageFinding.Kind, _ sizeBytes: UInt64) {
     self.name = name
     self.kind = kind
@@ -28,7 +28,8 @@ struct UnopenedFile: Sendable {
       StorageFinding(kind, in: name, at: offset, message, isHarmless: isHarmless))
   }
 
-  /// Notes what reading the file came to, unless it is gone: then it does not count any more.
+  /// Records an error from reading the file, unless the file is gone and therefore no longer
+  /// matters.
   mutating func note(_ error: EngineError) {
     if case .io(_, _, _, let errno) = error, SystemFailure(errno: errno) == .missing { return }
     findings.append(StorageFinding(error, kind, in: name))
@@ -46,7 +47,7 @@ struct UnopenedFile: Sendable {
     case values(FileNumber)
   }
 
-  /// Looks at a file of a keyed group whose key is not here, in a database that is open.
+  /// Examines a file of a keyed group whose key is missing, in an open database.
   mutating func read(
     _ part: Part, _ file: any File, _ identity: DatabaseIdentity
   ) throws(EngineError) {
@@ -57,9 +58,9 @@ struct UnopenedFile: Sendable {
     }
   }
 
-  // MARK: - Where opening begins
+  // MARK: - Files read first
 
-  /// Looks at the copies of groups' keys.
+  /// Examines the copies of groups' keys.
   mutating func readKeys(_ file: any File, _ identity: DatabaseIdentity) throws(EngineError) {
     findings += try GroupKeysFile.findings(
       in: file, of: identity.bytes, vouchedForBy: [UnopenedKey()])
@@ -103,7 +104,7 @@ struct UnopenedFile: Sendable {
       kind, at: end, "bytes of a write that was cut short; they do not count", isHarmless: true)
   }
 
-  /// Logs and manifests are read at once, as opening does.
+  /// Logs and manifests are read at once, as when opening.
   private func all(of file: any File) throws(EngineError) -> [UInt8] {
     try file.read(at: 0, count: Int(clamping: min(try file.size(), 4 << 30)))
   }
@@ -123,7 +124,7 @@ struct UnopenedFile: Sendable {
         .log, at: 0, "the log's header is lost, and without the key nothing leads to what is in it",
         isHarmless: true)
     }
-    // Made of another log's file, and not in use yet.
+    // Created from another log's file and not in use yet.
     guard header.number == number else { return }
     findings += try LogHeader.findings(in: page, file: name)
     var frames = FrameReader(
@@ -140,7 +141,7 @@ struct UnopenedFile: Sendable {
     uncheckedBytes = 0
   }
 
-  /// How far the next log says that the line was on the device, where it continues this one behind
+  /// How far the bytes were on the device according to the next log, if it continues this one after
   /// the end that was found.
   private static func claim(
     of next: any File, behind header: LogHeader, endingAt end: UInt64
@@ -159,7 +160,7 @@ struct UnopenedFile: Sendable {
   private static let unfinished =
     "; unless a crash left the file unfinished: the next opening removes such"
 
-  /// The salt that a file's header says, where that is the header of this file.
+  /// The salt in a file's header, if the header belongs to this file.
   private mutating func salt(
     _ format: DataFileHeader.Kind, _ number: FileNumber, _ file: any File,
     _ identity: DatabaseIdentity, isSealed: Bool
@@ -298,7 +299,7 @@ struct UnopenedFile: Sendable {
     }
   }
 
-  /// Notes bytes between entries that are no room.
+  /// Records bytes between entries that are not unused space.
   private mutating func noteGap(_ gap: Range<UInt64>, _ file: any File) throws(EngineError) {
     var offset = gap.lowerBound
     while offset < gap.upperBound {
@@ -314,25 +315,25 @@ struct UnopenedFile: Sendable {
     }
   }
 
-  /// The checksums of a content that has a file of its own are in its row.
+  /// The checksums of a content in its own file are in its row.
   mutating func readContent(
     _ number: FileNumber, _ file: any File, _ identity: DatabaseIdentity, _ keyring: Keyring
   ) throws(EngineError) {
-    // In the clear it has no header.
+    // Without encryption it has no header.
     guard keyring.seals(number) else { return }
     guard try salt(.content, number, file, identity, isSealed: true) != nil else { return }
     uncheckedBytes = sizeBytes - min(sizeBytes, UInt64(DataFileHeader.length))
   }
 }
 
-/// The records of a value file, by what their heads say.
+/// The records of a value file, according to their heads.
 private struct UnopenedRecords {
   let file: any File
   let salt: UInt64
   let seal: FileSeal?
   let end: UInt64
 
-  /// Where the record ends that begins at `offset`; throws when it is not sound.
+  /// The end of the record that begins at `offset`. Throws if it is not valid.
   func end(ofSoundAt offset: UInt64) throws(MalformedBytes) -> UInt64 {
     let end = try claimedEnd(of: offset)
     let bytes = try read(at: offset, count: Int(end - offset))
@@ -344,7 +345,7 @@ private struct UnopenedRecords {
     return end
   }
 
-  /// Where a broken record says that it ends, if a sound one begins there, or the file ends.
+  /// The stated end of a damaged record, if a valid record begins there or the file ends there.
   func end(ofBrokenAt offset: UInt64) -> UInt64? {
     guard let next = try? claimedEnd(of: offset) else { return nil }
     return next == end || (try? end(ofSoundAt: next)) != nil ? next : nil
