@@ -78,7 +78,7 @@ package final class RemoteParts: Sendable {
     guard found == ContentPartsPlace.count(ofContent: length) else { throw .stale }
   }
 
-  // MARK: - Letting go
+  // MARK: - Removal
 
   /// Removes, in the background, an upload that no commit will name.
   func discard(_ id: [UInt8], length: UInt64) {
