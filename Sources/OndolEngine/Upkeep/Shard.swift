@@ -53,7 +53,7 @@ actor Shard {
     }
   }
 
-  // MARK: - Pouring
+  // MARK: - Bulk loads
 
   /// Prevents merges from beginning, and flushes from omitting tombstones, for a bulk load. The
   /// caller must call `endPour()` afterwards. Returns false if a merge is running, because it may
