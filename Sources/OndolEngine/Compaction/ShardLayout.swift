@@ -144,7 +144,7 @@ struct ShardLayout {
       cuts: cuts(all, into: level, isMajor: isMajor))
   }
 
-  // MARK: - Where they are
+  // MARK: - In place
 
   /// Merges the newest flushed runs into one.
   func merging(newest count: Int) -> CompactionPlan? {
