@@ -99,7 +99,7 @@ final class RemoteLine: Sendable {
 
   var isClosing: Bool { state.withLock { $0.isClosing } }
 
-  // MARK: - Those who wait
+  // MARK: - Waiting callers
 
   func commit(
     _ batch: consuming Batch, _ durability: Durability
@@ -189,7 +189,7 @@ final class RemoteLine: Sendable {
     }
   }
 
-  // MARK: - The one who works
+  // MARK: - The working task
 
   /// The next work after the visible commit; nil at the end.
   func next(behind shown: () -> SequenceNumber) async -> RemoteWork? {

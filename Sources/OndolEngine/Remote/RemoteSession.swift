@@ -87,7 +87,7 @@ final class RemoteSession: Sendable {
     watchers.start { [self] in await keepPinned() }
   }
 
-  // MARK: - The door
+  // MARK: - Calls
 
   func commit(
     _ batch: consuming Batch, _ durability: Durability
@@ -183,7 +183,7 @@ final class RemoteSession: Sendable {
     patience?.cancel()
   }
 
-  // MARK: - The one task
+  // MARK: - The task
 
   private func work() async {
     var sender = newSender()
