@@ -1,7 +1,7 @@
-// Work that nobody waits for has an owner here, so that closing can wait for it and nothing
-// outlives the database. The only unstructured tasks of the engine are made in this file.
+// Gives background work an owner, so that closing can wait for it and no work outlives the
+// database. This file creates the engine's only unstructured tasks.
 
-/// Work that was started, for whoever may want it to end early.
+/// A handle to running work, for ending it early.
 package struct BackgroundTask: Sendable {
   fileprivate let task: Task<Void, Never>
 
@@ -11,27 +11,27 @@ package struct BackgroundTask: Sendable {
   }
 }
 
-/// Tasks that run beside their maker.
+/// Tasks that run independently of their creator.
 final class BackgroundTasks: Sendable {
   private struct State {
     var running: [Int: Task<Void, Never>] = [:]
     var next = 0
     var isFinished = false
 
-    /// The tasks as they were started: what is cancelled wakes in this order, and a simulation is
-    /// to be the same each time.
+    /// The tasks in the order of their start. Cancelled tasks wake in this order, and a simulation
+    /// must be the same each time.
     var inOrder: [Task<Void, Never>] { running.sorted { $0.key < $1.key }.map(\.value) }
   }
 
   private let state = Guarded(State())
   private let executor: (any TaskExecutor)?
 
-  /// Tasks prefer `executor`, which a simulation gives to order them by its seed.
+  /// Tasks prefer `executor`, which a simulation supplies to order them by its seed.
   init(executor: (any TaskExecutor)?) {
     self.executor = executor
   }
 
-  /// Starts `work`; nil when all is over.
+  /// Starts `work`; returns nil if the owner has ended.
   @discardableResult
   func start(_ work: @escaping @Sendable () async -> Void) -> BackgroundTask? {
     state.withLock { state in
@@ -51,12 +51,12 @@ final class BackgroundTasks: Sendable {
     state.withLock { _ = $0.running.removeValue(forKey: number) }
   }
 
-  /// Cancels what runs, and waits for nothing.
+  /// Cancels running work without waiting for it.
   func cancel() {
     for task in state.withLock({ $0.inOrder }) { task.cancel() }
   }
 
-  /// Starts nothing more, wakes what sleeps, and waits for what runs.
+  /// Prevents new work, wakes sleeping work, and waits for running work.
   func finish() async {
     let tasks = state.withLock { state in
       state.isFinished = true

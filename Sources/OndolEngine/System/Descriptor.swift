@@ -1,7 +1,7 @@
-// Descriptors that end with their directory. A closed database gives everything back at once,
-// though snapshots, cursors and the database object may live on and have files: their next call to
-// one says that it is closed. A call that is under way keeps its descriptor until it returns, so
-// that no call reaches a file that the number means by then.
+// Descriptors that end together with their directory. Closing a database releases all of them at
+// once, although snapshots, cursors and the database object may live on and refer to files. Their
+// next call to a file reports that it is closed. A running call keeps its descriptor until it
+// returns, so that no call reaches a different file that has received the same number.
 
 internal import COndol
 internal import OndolPlatform
@@ -9,7 +9,7 @@ internal import Synchronization
 
 /// An open file or directory of the system.
 final class Descriptor: Sendable {
-  /// Says that it is to be closed, beside the number of calls under way.
+  /// Marks the descriptor for closing, in addition to the number of running calls.
   private static let closed: UInt64 = 1 << 63
 
   private let number: CInt
@@ -26,14 +26,14 @@ final class Descriptor: Sendable {
     close()
   }
 
-  /// Lends the number to `body`, for as long as that runs; throws `.closed` after the end.
+  /// Lends the number to `body` while it runs. Throws `.closed` after the end.
   func use<R>(_ body: (CInt) throws(EngineError) -> R) throws(EngineError) -> R {
     guard begin() else { throw .closed }
     defer { end() }
     return try body(number)
   }
 
-  /// The same for what may be left undone; nil after the end.
+  /// The same for optional work; nil after the end.
   @discardableResult
   func lend<R>(_ body: (CInt) -> R) -> R? {
     guard begin() else { return nil }
@@ -41,7 +41,7 @@ final class Descriptor: Sendable {
     return body(number)
   }
 
-  /// Closes it, or has the last call under way do so.
+  /// Closes the descriptor, or leaves that to the last running call.
   func close() {
     let before = calls.bitwiseOr(Self.closed, ordering: .sequentiallyConsistent).oldValue
     if before == 0 { endDescriptor(number) }
@@ -73,7 +73,7 @@ final class OpenDescriptors: Sendable {
   /// Nil once they are closed.
   private let entries = Guarded<[ObjectIdentifier: Entry]?>([:])
 
-  /// Takes over a descriptor; closes it at once where the others are closed.
+  /// Takes over a descriptor. If the others are closed, it closes this one at once.
   func add(_ number: CInt) -> Descriptor {
     let descriptor = Descriptor(number, self)
     let isOpen = entries.withLock { entries in
@@ -84,7 +84,7 @@ final class OpenDescriptors: Sendable {
     return descriptor
   }
 
-  /// Closes all, now and later.
+  /// Closes all present and future descriptors.
   func close() {
     let all = entries.withLock { entries in
       defer { entries = nil }
@@ -98,5 +98,5 @@ final class OpenDescriptors: Sendable {
   }
 }
 
-/// `close`, where a method has its name.
+/// `close`, callable where a method has the same name.
 func endDescriptor(_ number: CInt) { _ = close(number) }

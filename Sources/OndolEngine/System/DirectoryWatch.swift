@@ -1,18 +1,18 @@
-// Being told that files were written, by whomever: what a reader beside a writer wakes by. The
-// writer does nothing for it and waits for nobody; on Linux the kernel notes its writes (inotify).
-// Where it cannot (other systems, file systems that other machines write too) there is no watch,
-// and whoever wants to know looks from time to time.
+// Notifies a reader that another process has written files. The writer does nothing for it and does
+// not wait. On Linux the kernel reports its writes (inotify). If that is impossible (on other
+// systems, or on file systems that other machines also write to), there is no watch, and a reader
+// checks from time to time.
 //
-// All watches of the process have one descriptor and one thread, which sleeps until the kernel has
-// something to say.
+// All watches of the process share one descriptor and one thread, which sleeps until the kernel
+// reports an event.
 
-/// Tells that files in a directory may have changed.
+/// Reports that files in a directory may have changed.
 package protocol DirectoryWatch: AnyObject, Sendable {
-  /// Waits until one may have changed since the watch was made or the last call returned, or
-  /// `cancel()` is called. One caller at a time.
+  /// Waits until a file may have changed since the watch was created or the previous call returned,
+  /// or until `cancel()` is called. It serves one caller at a time.
   func wait() async
 
-  /// Ends waiting, now and later, from any thread.
+  /// Ends current and future waits. It may be called from any thread.
   func cancel()
 }
 
@@ -23,7 +23,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
   extension DiskDirectory {
     package func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)? {
       withDescriptor { descriptor in
-        // What other machines write there the kernel does not see.
+        // The kernel does not see writes by other machines.
         guard ondol_is_local(descriptor) != 0 else { return nil }
         return WatchThread.process?.watch(descriptor, concerns)
       } ?? nil
@@ -37,7 +37,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       var waiter: CheckedContinuation<Void, Never>?
     }
 
-    /// What the kernel calls the directory.
+    /// The kernel's number for the directory.
     let number: CInt
     private let thread: WatchThread
     private let concerns: @Sendable (String) -> Bool
@@ -71,7 +71,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       wake { $0.isCancelled = true }
     }
 
-    /// Something happened to the file of this name, or to all when nil.
+    /// Records an event for the file with this name, or for all files if nil.
     func note(_ name: String?) {
       guard name.map(concerns) ?? true else { return }
       wake { $0.hasChanged = $0.waiter == nil }
@@ -86,9 +86,9 @@ package protocol DirectoryWatch: AnyObject, Sendable {
     }
   }
 
-  /// The one who listens to the kernel.
+  /// The thread that listens to the kernel.
   private final class WatchThread: Sendable {
-    /// Nil where the system gives no descriptor for it.
+    /// Nil if the system provides no descriptor for it.
     static let process = WatchThread()
 
     private struct Entry: Sendable {
@@ -96,13 +96,13 @@ package protocol DirectoryWatch: AnyObject, Sendable {
     }
 
     private struct State: Sendable {
-      /// By the kernel's number of the directory, which several watches of it share.
+      /// By the kernel's number for the directory, which several watches of it share.
       var entries: [CInt: [Entry]] = [:]
       var isListening = false
     }
 
     private static let bufferLength = 16 << 10
-    /// Bytes of an event in front of its name.
+    /// The length of an event before its name.
     private static let headLength = 16
 
     private let events: CInt
@@ -114,13 +114,13 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       guard events >= 0 else { return nil }
     }
 
-    /// Nil where the system has no more watches to give.
+    /// Nil if the system provides no more watches.
     func watch(
       _ descriptor: CInt, _ concerns: @escaping @Sendable (String) -> Bool
     ) -> (any DirectoryWatch)? {
       let mask = UInt32(IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
       let (watch, isFirst) = state.withLock { state -> (InotifyWatch?, Bool) in
-        // The directory that is open, wherever its path leads by now.
+        // Refers to the open directory, wherever its path leads by now.
         let added = unsafe inotify_add_watch(events, "/proc/self/fd/\(descriptor)", mask)
         guard added >= 0 else { return (nil, false) }
         let watch = InotifyWatch(added, on: self, concerns)
@@ -128,12 +128,12 @@ package protocol DirectoryWatch: AnyObject, Sendable {
         defer { state.isListening = true }
         return (watch, !state.isListening)
       }
-      // From the first watch on it listens for as long as the process lives.
+      // From the first watch on, the thread listens for the lifetime of the process.
       if isFirst { thread.enqueue { self.listen() } }
       return watch
     }
 
-    /// A watch of the directory is gone.
+    /// Called when a watch of the directory is gone.
     func forget(_ number: CInt) {
       state.withLock { state in
         state.entries[number]?.removeAll { $0.watch == nil }
@@ -143,11 +143,11 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       }
     }
 
-    /// Passes on what the kernel notes.
+    /// Passes on the kernel's events.
     private func listen() {
       while true {
         let noted = read()
-        // Whoever has the last hold of a watch here lets go of it outside the lock.
+        // The last reference to a watch must be released outside the lock.
         let told = state.withLock { state in
           noted.flatMap { event in
             (event.number < 0
@@ -159,8 +159,8 @@ package protocol DirectoryWatch: AnyObject, Sendable {
       }
     }
 
-    /// What happened, to the file of a name in a directory; to all of the directory where there is
-    /// no name, and to all directories where the number is negative.
+    /// An event for a named file in a directory. Without a name it concerns the whole directory,
+    /// and with a negative number all directories.
     private typealias Event = (number: CInt, name: String?)
 
     /// Waits for events.
@@ -174,7 +174,7 @@ package protocol DirectoryWatch: AnyObject, Sendable {
         }
         if count > 0 { return Self.events(in: bytes) }
         if errno == EINTR { continue }
-        // It has nothing else to fail with. All look, and not too often.
+        // No other failure is possible. All watches wake up, but not too often.
         thread.pause(microseconds: 25_000)
         return [(-1, nil)]
       }

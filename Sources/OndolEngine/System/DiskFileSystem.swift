@@ -1,6 +1,6 @@
-// The disk. Thin: one system call a method, short transfers and interruptions looped over, every
-// error with the call, the file and the offset. Files are opened relative to the directory's
-// descriptor, never through a symbolic link, and only when they are regular.
+// The disk. Each method is one system call. Short transfers and interruptions are retried, and
+// every error contains the call, the file and the offset. Files are opened relative to the
+// directory's descriptor, never through a symbolic link, and only if they are regular files.
 
 internal import COndol
 internal import OndolPlatform
@@ -22,10 +22,10 @@ package struct DiskFileSystem: FileSystem {
   }
 }
 
-/// A directory by its descriptor (`openat`, `unlinkat`, `fsync`).
+/// A directory, accessed through its descriptor (`openat`, `unlinkat`, `fsync`).
 final class DiskDirectory: Directory {
   let path: String
-  /// Its own, and those of its files.
+  /// The directory's own descriptor and those of its files.
   private let descriptors = OpenDescriptors()
   private let descriptor: Descriptor
 
@@ -36,7 +36,7 @@ final class DiskDirectory: Directory {
 
   func close() { descriptors.close() }
 
-  /// Lends the descriptor, which stays open meanwhile; nil after `close()`.
+  /// Lends the descriptor, which stays open meanwhile. Returns nil after `close()`.
   func withDescriptor<R>(_ body: (CInt) -> R) -> R? { descriptor.lend(body) }
 
   func list() throws(EngineError) -> [String] {
@@ -134,14 +134,14 @@ final class DiskDirectory: Directory {
       let holder = text.prefix { $0 != UInt8(ascii: "\n") }
       throw .inUse(path: path, holder: String(decoding: holder, as: UTF8.self))
     }
-    // One line, over what stood there. Emptying the file first would cost an opening milliseconds
-    // on ext4, which waits for the journal when a file that has blocks loses them.
+    // One line, written over the previous contents. Truncating the file first would cost an open
+    // milliseconds on ext4, which waits for the journal when a file loses blocks.
     try file.write(Array("process \(getpid()), \(owner)\n".utf8).bytes, at: 0)
     return DiskLock(file: file)
   }
 }
 
-/// A file by its descriptor.
+/// A file, accessed through its descriptor.
 final class DiskFile: File {
   let name: String
   private let descriptor: Descriptor
@@ -203,7 +203,7 @@ final class DiskFile: File {
     var isWhole = false
     let bytes = try descriptor.use { number in
       unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-        // Whatever it fails with, a read that may wait says it better.
+        // A read that may wait reports any failure better.
         let got = unsafe ondol_read_at_once(number, buffer.baseAddress, buffer.count, start)
         filled = max(0, got)
         isWhole = got == count
@@ -219,7 +219,7 @@ final class DiskFile: File {
 
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
     #if canImport(Darwin)
-      // `O_DSYNC` leaves bytes in the drive's cache there.
+      // On that system, `O_DSYNC` leaves bytes in the drive's cache.
       try write(bytes, at: offset)
       try sync()
     #else
@@ -227,7 +227,7 @@ final class DiskFile: File {
         unsafe ondol_write_synced($0, $1, $2, $3)
       }
       if failure == EOPNOTSUPP || failure == ENOSYS {
-        // Nothing was written by a call that the file system does not know.
+        // A call that the file system does not support has written nothing.
         try write(bytes, at: offset)
         return try sync()
       }
@@ -237,8 +237,8 @@ final class DiskFile: File {
     #endif
   }
 
-  /// Repeats `call` with the descriptor until all bytes are written; gives back what it failed
-  /// with, or 0.
+  /// Repeats `call` with the descriptor until all bytes are written. Returns its error number, or
+  /// 0.
   private func transfer(
     _ bytes: RawSpan, at offset: UInt64,
     _ call: (CInt, UnsafeRawPointer?, Int, off_t) -> Int
@@ -275,10 +275,10 @@ final class DiskFile: File {
 
   func sync() throws(EngineError) {
     #if canImport(Darwin)
-      // `fsync` leaves bytes in the drive's cache there. What comes next is for file systems that
-      // do not know the call, such as those of a network: a barrier, which only puts writes in
-      // order, is still more than `fsync`. Any other failure is one: a second call might hide lost
-      // bytes.
+      // On that system, `fsync` leaves bytes in the drive's cache. File systems that do not support
+      // the call, such as network file systems, use the next one: a barrier only orders writes, but
+      // is still more than `fsync`. Any other failure is final, because a second call might hide
+      // lost bytes.
       for kind in [F_FULLFSYNC, F_BARRIERFSYNC] {
         do throws(EngineError) {
           return try repeating("fcntl") { fcntl($0, kind) }
@@ -298,11 +298,11 @@ final class DiskFile: File {
     UInt64(try status().st_size)
   }
 
-  /// Takes back the lock on the file. Closing alone would not, as long as a process that was just
-  /// forked has the descriptor, too.
+  /// Releases the lock on the file. Closing alone does not release it as long as a newly forked
+  /// process has the descriptor as well.
   fileprivate func unlock() { descriptor.lend { ondol_unlock($0) } }
 
-  /// Takes the lock on the file; gives back what keeps it from that, or 0.
+  /// Takes the lock on the file. Returns the error number that prevented it, or 0.
   fileprivate func lock() throws(EngineError) -> CInt {
     try descriptor.use { ondol_lock_exclusive($0) }
   }
@@ -323,7 +323,8 @@ final class DiskFile: File {
   }
 }
 
-/// The open file whose lock holds the directory; the kernel lets go when it is closed.
+/// The open file whose lock protects the directory. The kernel releases the lock when the file is
+/// closed.
 private final class DiskLock: DirectoryLock {
   private let file: Guarded<DiskFile?>
 
@@ -339,7 +340,7 @@ private final class DiskLock: DirectoryLock {
   }
 }
 
-/// Repeats `call` while signals interrupt it, and throws what it fails with.
+/// Repeats `call` while signals interrupt it, and throws its failure.
 private func retrying(
   _ operation: SystemCall, _ file: String, _ call: () -> CInt
 ) throws(EngineError) -> CInt {

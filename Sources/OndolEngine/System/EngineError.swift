@@ -1,74 +1,72 @@
-// Everything that can go wrong on the lower floor. Each case carries the place, so that whoever
-// reads the message at night knows which file to look into. The upper floor turns it into
-// `DatabaseError` in one initialiser.
+// The errors of the engine. Each case contains the location, so that an administrator knows which
+// file to examine. The upper layer converts them to `DatabaseError` in one initialiser.
 
-/// What the engine throws.
+/// An error that the engine throws.
 package enum EngineError: Error, Sendable, Equatable {
-  /// A system call failed. `offset` is the place in the file where one is known.
+  /// A system call failed. `offset` is the position in the file, if known.
   case io(operation: SystemCall, file: String, offset: UInt64?, errno: Int32)
-  /// The disk or the quota is full. The commit has not happened, and can be repeated once there is
-  /// space; reads go on, and so does whatever frees space.
+  /// The disk or the quota is full. The commit did not happen and can be repeated once there is
+  /// space. Reads continue, and so does all work that frees space.
   case noSpace(file: String, errno: Int32)
-  /// Bytes that were written whole are damaged.
+  /// Bytes that were written completely are damaged.
   case corrupt(file: String, offset: UInt64, reason: String)
-  /// The file was written by a newer version, or needs a feature this one lacks.
+  /// The file was written by a newer version, or needs a feature that this version lacks.
   case needsNewerVersion(file: String, reason: String)
-  /// There is no database at the path, or the files are not Ondol's.
+  /// There is no database at the path, or the files do not belong to Ondol.
   case notADatabase(path: String, reason: String)
-  /// There is no database where one was to be found.
+  /// There is no database where one was expected.
   case missing(path: String)
-  /// The database is encrypted, and no key was given, or another one.
+  /// The database is encrypted, and no key was given, or the wrong one.
   case locked(path: String, reason: String)
-  /// A key was given, and the database is not encrypted.
+  /// A key was given, but the database is not encrypted.
   case notEncrypted(path: String)
-  /// A database that is being loaded, or whose load has not come to its end.
+  /// The database is being loaded, or its load did not complete.
   case unfinished(path: String, reason: String)
-  /// A server does not let this user do what is needed there.
+  /// The server does not grant this user a necessary permission.
   case denied(path: String, reason: String)
-  /// The directory holds something already.
+  /// The directory is not empty.
   case notEmpty(path: String)
-  /// Another open holds the directory. `holder` is what the lock file says of it.
+  /// Another process has the directory open. `holder` is the description from the lock file.
   case inUse(path: String, holder: String)
   /// The engine was closed.
   case closed
-  /// The engine was opened for reading, and this would write.
+  /// The engine was opened for reading, and this would be a write.
   case readOnly
-  /// An earlier write or sync failed; nothing is written any more until the database is opened
-  /// again.
+  /// An earlier write or sync failed. No further writes happen until the database is opened again.
   case poisoned(reason: String)
-  /// A store and this process no longer go together: it has lost or forgotten what was shown here,
-  /// or another database has taken its place. Nothing is written any more until the database is
+  /// A store and this process no longer match: the store has lost or forgotten what was visible
+  /// here, or another database has replaced it. No further writes happen until the database is
   /// opened again.
   case outOfStep(reason: String)
-  /// The task was cancelled; what it had begun has not happened.
+  /// The task was cancelled. What it had begun did not happen.
   case cancelled
-  /// A row that the batch was derived from has changed since; derive it again.
+  /// A row that the batch was derived from has changed since. The batch must be derived again.
   case stale
-  /// A batch over the limit for one commit.
+  /// The batch exceeds the limit for one commit.
   case tooLarge(bytes: Int, limit: Int)
-  /// A key or value no file can hold.
+  /// The key or value cannot be stored in a file.
   case invalid(reason: String)
-  /// The commit asked for is not, or no more, among those whose history is kept.
+  /// The requested commit is not, or no longer, part of the history.
   case notInHistory(reason: String)
-  /// Reading beside a writer: it has removed a file that what is shown needs and that could not be
-  /// kept open. A refresh shows what is there now.
+  /// In a reader alongside a writer: the writer has removed a file that the current view needs and
+  /// that could not be kept open. A refresh shows the current state.
   case superseded(file: String)
-  /// What keeps the database's rows cannot be reached. A commit that ends so has not happened.
+  /// The storage of the database's rows is unreachable. A commit with this error did not happen.
   case unreachable(reason: String)
-  /// What keeps the database's rows has not answered in the time that calls are given. Of a commit
-  /// the reason says what is known.
+  /// The storage of the database's rows did not answer within the time limit for calls. For a
+  /// commit, the reason says what is known about it.
   case late(reason: String)
-  /// As much waits to be committed as may. This has not happened.
+  /// The limit of waiting commits is reached. This one did not happen.
   case crowded(reason: String)
-  /// There is no such thing where the database is kept.
+  /// The storage of the database does not support this.
   case unsupported(reason: String)
-  /// A read that may not wait for the disk would have to. Never leaves the engine: the read is done
-  /// again where it may wait.
+  /// A read that may not wait for the disk would have to. This error never leaves the engine: the
+  /// read is repeated where it may wait.
   case wouldBlock
 }
 
 extension EngineError {
-  /// What is wrong with bytes of `file` that stand at `offset`.
+  /// The problem with bytes of `file` at `offset`.
   init(_ malformed: MalformedBytes, in file: String, from offset: UInt64 = 0) {
     self =
       malformed.isOfNewerVersion

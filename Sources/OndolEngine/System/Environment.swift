@@ -1,36 +1,38 @@
-// Everything the engine takes from outside itself: files, time, chance and threads. Handed in once,
-// at open, so that a test can replace the world by one that is deterministic and can fail.
+// Everything that the engine takes from outside: files, time, randomness and threads. It is
+// supplied once, at open, so that a test can replace it with a deterministic environment that can
+// fail.
 
-/// The world as the engine sees it.
+/// The environment of the engine.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
   /// Wall clock in microseconds since 1970.
   package var now: @Sendable () -> Int64
-  /// Microseconds since some moment, by a clock that nobody sets and that goes on while the device
-  /// sleeps.
+  /// Microseconds since an arbitrary moment, by a clock that is never set and that continues while
+  /// the device sleeps.
   package var uptime: @Sendable () -> Int64
-  /// Waits as many microseconds as given; returns at once when its task is cancelled.
+  /// Waits for this many microseconds. Returns at once if its task is cancelled.
   package var sleep: @Sendable (Int64) async -> Void
-  /// Waits as many microseconds so that others get on: for the device's sake, or because the
-  /// storage is behind. Calls of an app wait like this, so it must end where time stands still.
+  /// Waits for this many microseconds to let other work proceed, for the device's sake or because
+  /// the storage has fallen behind. Calls of an app wait this way, so it must end even where time
+  /// stands still.
   package var rest: @Sendable (Int64) async -> Void
-  /// Waits as many microseconds as part of what somebody gives a server to answer. Where time is
-  /// not real it passes when a test says so.
+  /// Waits for this many microseconds as part of a server's time limit. With simulated time, the
+  /// time passes when a test says so.
   package var timeOut: @Sendable (Int64) async -> Void
-  /// Sixty-four random bits.
+  /// Returns sixty-four random bits.
   package var random: @Sendable () -> UInt64
-  /// Threads for calls that block.
+  /// Threads for blocking calls.
   package var threads: any ThreadSource
-  /// The files that all databases have open for reads; nil where each has a table of its own.
+  /// The files that all databases have open for reads; nil if each has its own table.
   package var openFiles: OpenFileTable?
-  /// What opens the keys of databases; nil for those in the clear.
+  /// Decrypts the keys of databases; nil for databases without encryption.
   package var vault: (any Vault)?
-  /// Where background tasks run; the default pool when nil.
+  /// Where background tasks run; nil for the default pool.
   package var executor: (any TaskExecutor)?
 
   /// - Parameters:
-  ///   - uptime: as `now` when nil, whose jumps are then what time does.
-  ///   - rest: as `sleep` when nil.
+  ///   - uptime: the same as `now` if nil, in which case jumps of that clock count as time.
+  ///   - rest: the same as `sleep` if nil.
   package init(
     fileSystem: any FileSystem, now: @escaping @Sendable () -> Int64,
     uptime: (@Sendable () -> Int64)? = nil,
@@ -51,45 +53,45 @@ package struct Environment: Sendable {
 }
 
 extension Environment {
-  /// The same for one database more.
+  /// The same environment for one more database.
   func forDatabase() -> Environment {
     var environment = self
     environment.threads = threads.forDatabase()
     return environment
   }
 
-  /// Where a database opens files for reads: in a table of its own when it was given a limit.
+  /// The table in which a database opens files for reads: its own if it has a limit.
   func openFiles(under limit: Int?) -> OpenFileTable {
     if limit == nil, let openFiles { return openFiles }
     return OpenFileTable(limit: FileLimit.forReads(of: limit), beside: openFiles)
   }
 }
 
-/// What a worker's jobs are, which says with whom they share threads.
+/// The type of a worker's jobs, which determines the work that it shares threads with.
 package enum WorkKind: Sendable, CaseIterable {
-  /// Syncs of logs and packs, for which commits wait.
+  /// Syncs of logs and packs, which commits wait for.
   case syncs
   /// Pieces of large contents.
   case contents
-  /// Flushes, and edits of the manifest.
+  /// Flushes and manifest edits.
   case upkeep
-  /// Steps of merges. They yield to all other work, where the system can tell threads apart.
+  /// Steps of merges. They yield to all other work if the system supports thread priorities.
   case merges
-  /// What may take long and nobody waits for in a hurry: checks, backups, salvage. It yields, too.
+  /// Long work that no caller urgently waits for: checks, backups, salvage. It yields as well.
   case checks
-  /// What waits for somebody who need never answer, such as a server, or is no work of a
-  /// database's: a thread of its own.
+  /// Work that waits for an external party that may never answer, such as a server, or that does
+  /// not belong to a database. It has its own thread.
   case own
 }
 
-/// Makes the engine's workers.
+/// Creates the engine's workers.
 package protocol ThreadSource: Sendable {
   func makeWorker(named name: String, for work: WorkKind) -> any Worker
 
-  /// The same threads for one more database: where databases share them, they take turns.
+  /// The same threads for one more database. Databases that share threads take turns.
   func forDatabase() -> any ThreadSource
 
-  /// Where the cold reads of all databases wait; nil where each has threads of its own for them.
+  /// The queue of cold reads of all databases; nil if each database has its own threads for them.
   var readingLine: ReadingLine? { get }
 }
 
@@ -101,25 +103,25 @@ extension ThreadSource {
   package var readingLine: ReadingLine? { nil }
 }
 
-/// Runs jobs one after the other, in the order given. Blocking calls belong here and not on the
-/// cooperative pool. Workers may share threads, so a job never waits for another worker's job: it
-/// waits for the device, and for locks that nobody holds while waiting for a job.
+/// Runs jobs one after the other, in the given order. Blocking calls belong here and not on the
+/// cooperative pool. Workers may share threads, so a job never waits for another worker's job. It
+/// waits only for the device, and for locks that no thread holds while it waits for a job.
 package protocol Worker: AnyObject, Sendable {
   /// Runs `job` after the jobs before it.
   func enqueue(_ job: @escaping @Sendable () -> Void)
 
-  /// Keeps the job's thread from going on for about so long, called by a job of its own. One
-  /// whose time is not real goes on at once.
+  /// Pauses the current job's thread for about this long. Only a job of this worker may call it.
+  /// With simulated time it returns at once.
   func pause(microseconds: Int64)
 
-  /// Waits until all jobs have run, and ends the thread where it is the worker's own.
+  /// Waits until all jobs have run, and ends the thread if it belongs to the worker.
   func stop() async
 }
 
 extension Worker {
   package func pause(microseconds: Int64) {}
 
-  /// Runs `body` as one of the worker's jobs and gives back what it makes.
+  /// Runs `body` as one of the worker's jobs and returns its result.
   package func perform<R: Sendable, E: Error>(
     _ body: @escaping @Sendable () throws(E) -> R
   ) async throws(E) -> R {

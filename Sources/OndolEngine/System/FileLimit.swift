@@ -1,29 +1,29 @@
-// How many descriptors databases take. A process has so many for everything it does, 256 or 1,024
-// by default on most systems; all databases together take half of them for reads, one that was told
-// a number takes its own, and none ever needs more than a few dozen.
+// The number of file descriptors that databases use. A process has a limit for all of its
+// descriptors, by default 256 or 1,024 on most systems. All databases together use half of it for
+// reads. A database with its own limit uses that, and none ever needs more than a few dozen.
 
 internal import COndol
 
-/// Counts descriptors.
+/// Counts file descriptors.
 package enum FileLimit {
-  /// The fewest that a database can be opened with.
+  /// The smallest limit that a database can be opened with.
   package static let minimum = 64
-  /// The most it takes when it is not told a number: more files than that are seldom read in turn.
+  /// The largest number without an explicit limit. More files than that are rarely read in turn.
   private static let mostUnasked = 4_096
-  /// What is left for the lock, the logs, the manifest, and the files that flushes, merges and
-  /// uploads write.
+  /// Reserved for the lock, the logs, the manifest, and the files that flushes, merges and uploads
+  /// write.
   private static let forWriting = 32
 
-  /// Half of what the process may have open, within bounds.
+  /// Half of the process's limit, within bounds.
   package static var ofProcess: Int {
     min(max(ondol_file_limit() / 2, minimum), mostUnasked)
   }
 
-  /// Raises what the process may have open as far as the system lets it, for a program that will
-  /// have many databases open; to be called before the first one is. Answers with the new limit.
+  /// Raises the process's limit of open files as far as the system allows, for a program with many
+  /// open databases. It must be called before the first database is opened. Returns the new limit.
   package static func raise() -> Int { ondol_raise_file_limit() }
 
-  /// How many files for reads are open at once under `limit`.
+  /// The number of files open for reads under `limit`.
   static func forReads(of limit: Int?) -> Int {
     max(limit ?? ofProcess, minimum) - forWriting
   }

@@ -1,6 +1,6 @@
-// Names for the two numbers that every file of a database carries.
+// Types for the two numbers that every file of a database carries.
 
-/// The number of a file. One counter serves all files of a database, and no number is used twice.
+/// The number of a file. One counter serves all files of a database, and no number is reused.
 package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package var rawValue: UInt64
 
@@ -11,7 +11,7 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
   package static var zero: Self { Self(rawValue: 0) }
-  /// Those of a new database's first files.
+  /// The numbers of a new database's first files.
   static var firstManifest: Self { Self(rawValue: 1) }
   static var firstLog: Self { Self(rawValue: 2) }
 
@@ -22,7 +22,7 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   var logName: String { "LOG-\(rawValue)" }
   var manifestName: String { "MANIFEST-\(rawValue)" }
 
-  /// The number in `name` when it is `prefix`, digits, `suffix`, and nothing else.
+  /// The number in `name` if it consists of `prefix`, digits and `suffix` only.
   static func parse(_ name: String, prefix: String = "", suffix: String = "") -> FileNumber? {
     let (bytes, front, back) = (name.utf8, prefix.utf8.count, suffix.utf8.count)
     guard bytes.count > front + back, bytes.starts(with: prefix.utf8),
@@ -40,7 +40,7 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   }
 }
 
-/// Which database a file belongs to: 128 random bits, made at creation.
+/// Identifies the database that a file belongs to: 128 random bits, generated at creation.
 package struct DatabaseIdentity: Sendable, Hashable {
   package var low: UInt64
   package var high: UInt64

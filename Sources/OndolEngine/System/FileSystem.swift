@@ -1,12 +1,12 @@
-// All that the engine asks of a file system, as a protocol, because there are two: the disk, and
-// the simulation that loses power in the middle of a write. Calls block; whoever calls runs on a
-// thread that may. Names are generated from numbers, never taken from a file's contents, so no name
-// leaves the directory.
+// Everything that the engine requires of a file system. It is a protocol because there are two
+// implementations: the disk, and the simulation that loses power in the middle of a write. Calls
+// block, so callers run on a thread that may block. Names are generated from numbers and never
+// taken from a file's contents, so no name leads outside the directory.
 
 /// Opens database directories.
 package protocol FileSystem: Sendable {
-  /// Opens the directory at `path`; creates it when `create` says so and it is missing. Its name
-  /// survives a power cut only after `syncName()`.
+  /// Opens the directory at `path`. If it is missing and `create` is set, it is created. Its name
+  /// survives a power failure only after `syncName()`.
   func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory
 }
 
@@ -14,51 +14,51 @@ package protocol FileSystem: Sendable {
 package protocol Directory: AnyObject, Sendable {
   var path: String { get }
 
-  /// The keys that its files are sealed with; nil where they are in the clear.
+  /// The keys that encrypt its files; nil without encryption.
   var keyring: Keyring? { get }
 
-  /// The names in it, in no order.
+  /// The names in the directory, in no particular order.
   func list() throws(EngineError) -> [String]
 
-  /// Opens a regular file. A missing one is an error with `ENOENT`.
+  /// Opens a regular file. A missing file is an error with `ENOENT`.
   func open(_ name: String, access: FileAccess) throws(EngineError) -> any File
 
-  /// Opens a file that may be kept for as long as the database is open, one of very many. Its
+  /// Opens one of very many files that may be kept for as long as the database is open. Its
   /// descriptor may be closed between two reads and opened again.
   ///
-  /// - Parameter held: whether it should stay open because somebody else may remove it; at most
-  ///   `heldRoom` files can. A file that is gone is `.superseded` where others write, and an error
-  ///   with `ENOENT` elsewhere.
+  /// - Parameter held: whether the file should stay open because another process may remove it. At
+  ///   most `heldRoom` files can. If the file is gone, the error is `.superseded` if other
+  ///   processes write to the directory, otherwise an error with `ENOENT`.
   func openForReads(_ name: String, held: Bool) throws(EngineError) -> any File
 
-  /// How many files more can be held open.
+  /// The number of further files that can be held open.
   var heldRoom: Int { get }
 
-  /// Makes a new file; one that exists is an error with `EEXIST`. The name survives a power cut
-  /// only after `sync()`.
+  /// Creates a new file. An existing file is an error with `EEXIST`. The name survives a power
+  /// failure only after `sync()`.
   func create(_ name: String) throws(EngineError) -> any File
 
   func remove(_ name: String) throws(EngineError)
 
-  /// Makes the names made and removed so far survive a power cut (`fsync` of the directory).
+  /// Makes the names created and removed so far survive a power failure (`fsync` of the directory).
   func sync() throws(EngineError)
 
-  /// Makes the directory's own name survive a power cut (`fsync` of its parent).
+  /// Makes the directory's own name survive a power failure (`fsync` of its parent).
   func syncName() throws(EngineError)
 
-  /// Takes the directory's lock for this open, or throws `.inUse`. Given back when the lock is
-  /// released.
+  /// Takes the directory's lock for this open, or throws `.inUse`. Releasing the lock object
+  /// releases the lock.
   func lock(owner: String) throws(EngineError) -> any DirectoryLock
 
-  /// Bytes that can still be written to the device; nil where that cannot be told (`fstatvfs`).
+  /// Free bytes on the device; nil if unknown (`fstatvfs`).
   func freeBytes() -> UInt64?
 
-  /// Tells from now on when a file may have changed whose name `concerns` says yes to; nil where
-  /// that cannot be told.
+  /// Reports from now on when a file may have changed whose name satisfies `concerns`. It is nil if
+  /// the system does not support that.
   func watch(_ concerns: @escaping @Sendable (String) -> Bool) -> (any DirectoryWatch)?
 
-  /// Gives the directory and all its files back to the system, whoever has them: each later call to
-  /// one throws `.closed`.
+  /// Releases the directory and all its files, even if they are in use. Each later call to one
+  /// throws `.closed`.
   func close()
 }
 
@@ -89,39 +89,40 @@ package enum FileAccess: Sendable {
 package protocol File: AnyObject, Sendable {
   var name: String { get }
 
-  /// The bytes from `offset`, `count` of them, or fewer where the file ends (`pread`).
+  /// Up to `count` bytes from `offset`; fewer if the file ends (`pread`).
   func read(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]
 
-  /// The same, unless it would wait for the device: then nil, as where the system cannot say
-  /// (`preadv2` with `RWF_NOWAIT`).
+  /// The same, or nil if the call would wait for the device or the system does not support the
+  /// check (`preadv2` with `RWF_NOWAIT`).
   func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]?
 
-  /// Has the system begin to read these bytes from the device, where it can (`posix_fadvise`;
-  /// `F_RDADVISE` on Apple's systems). A hint.
+  /// Makes the system begin to read these bytes from the device if it supports that
+  /// (`posix_fadvise`; `F_RDADVISE` on Apple's systems). This is a hint.
   func willRead(at offset: UInt64, count: Int)
 
-  /// Writes all of `bytes` at `offset`, making the file longer where needed (`pwrite`).
+  /// Writes all of `bytes` at `offset`, extending the file if needed (`pwrite`).
   func write(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
-  /// Has the device begin to take what was written in `range`, where the system can
-  /// (`sync_file_range`), and waits for nothing. A hint: only a sync makes anything survive.
+  /// Makes the device begin to store the written bytes of `range` if the system supports that
+  /// (`sync_file_range`), without waiting. This is a hint: only a sync makes data durable.
   func willSync(_ range: Range<UInt64>)
 
-  /// Has the system set aside room for the bytes in `range`, so that writing there later does not
-  /// fail for want of it; the size stays (`fallocate`). False where the file system cannot.
+  /// Makes the system reserve space for the bytes in `range`, so that later writes there do not
+  /// fail for lack of it. The size stays the same (`fallocate`). Returns false if the file system
+  /// does not support it.
   func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool
 
-  /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's
+  /// Makes everything written so far survive a power failure (`fdatasync`; `F_FULLFSYNC` on Apple's
   /// systems).
   func sync() throws(EngineError)
 
-  /// Writes all of `bytes` at `offset` and makes these bytes survive a power cut, and no others:
-  /// what was written before and elsewhere in the file is not covered (`RWF_DSYNC`).
+  /// Writes all of `bytes` at `offset` and makes these bytes, and no others, survive a power
+  /// failure. Earlier writes elsewhere in the file are not covered (`RWF_DSYNC`).
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
   func size() throws(EngineError) -> UInt64
 
-  /// Gives back the space of what is behind `length` bytes, where the system can (`ftruncate`). A
+  /// Releases the space after `length` bytes if the system supports that (`ftruncate`). This is a
   /// hint.
   func giveBack(behind length: UInt64)
 }
@@ -138,7 +139,7 @@ extension File {
   package func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool { false }
 }
 
-/// A held lock; letting go of it releases the directory.
+/// A held lock. Releasing the object releases the directory.
 package protocol DirectoryLock: AnyObject, Sendable {
   func release()
 }

@@ -1,8 +1,8 @@
-// Directories and files that stand in front of others, and change what happens at a few calls only.
-// Every call is forwarded here, also those that have a default: a wrapper that left one out would
-// take it from the file system below.
+// Directories and files that wrap others and change the behaviour of only a few calls. Every call
+// is forwarded here, including those with a default implementation: a wrapper without it would
+// bypass the wrapped file system's own implementation.
 
-/// A directory in front of another.
+/// A directory that wraps another.
 package protocol ForwardingDirectory: Directory {
   var base: any Directory { get }
 }
@@ -45,7 +45,7 @@ extension ForwardingDirectory {
   package func close() { base.close() }
 }
 
-/// A file in front of another.
+/// A file that wraps another.
 package protocol ForwardingFile: File {
   var base: any File { get }
 }

@@ -1,26 +1,25 @@
-// A directory whose files are open only as far as the limit goes. What is opened by `openForReads`
-// can be read for as long as anybody has it, though its descriptor may be closed and opened again
-// between two reads: files of rows and contents never change, and no number is used twice, so it is
-// the same file. Everything else that needs a descriptor for a moment gets one of theirs when there
-// is no other.
+// A directory that limits the number of open files. A file from `openForReads` can be read for as
+// long as a caller has it, although its descriptor may be closed and opened again between two
+// reads. Files of rows and contents never change, and no number is reused, so it is the same file.
+// All other calls that briefly need a descriptor take one from these files if none is free.
 
 /// A directory that keeps few files open.
 final class FrugalDirectory: ForwardingDirectory {
   let base: any Directory
   private let table: OpenFileTable
-  /// Whether somebody else writes in the directory, and may remove what is read.
+  /// Whether another process writes to the directory and may remove files that are being read.
   private let isShared: Bool
 
   /// - Parameters:
-  ///   - table: the files for reads that are open, of this directory and perhaps of others.
-  ///   - isShared: whether somebody else may remove files that are read.
+  ///   - table: the files open for reads, of this directory and possibly of others.
+  ///   - isShared: whether another process may remove files that are being read.
   init(_ base: any Directory, _ table: OpenFileTable, isShared: Bool) {
     self.base = base
     self.table = table
     self.isShared = isShared
   }
 
-  /// With a table of its own, of so many files.
+  /// Creates it with its own table for this many files.
   convenience init(_ base: any Directory, limit: Int, isShared: Bool) {
     self.init(base, OpenFileTable(limit: limit), isShared: isShared)
   }
@@ -54,7 +53,7 @@ final class FrugalDirectory: ForwardingDirectory {
   }
 }
 
-/// A file that is opened again when it is read after it was closed.
+/// A file that is opened again when it is read after being closed.
 private final class ReopenedFile: File {
   let name: String
   private let directory: any Directory

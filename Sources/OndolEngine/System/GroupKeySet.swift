@@ -1,32 +1,32 @@
-// The keys of all keyed groups as one value: what `KEYS` says, opened. A change is made to a copy
-// of it, the copy is written and read back, and only then does the open database go by it
-// (GroupKeys). So a change that could not be written has not happened anywhere.
+// The keys of all keyed groups as one value: the decrypted contents of `KEYS`. A change is made to
+// a copy of the value. The copy is written and read back, and only then does the open database use
+// it (GroupKeys). So a change that could not be written has no effect anywhere.
 //
-// A group has a key for each stretch of file numbers, an *era*, as the database itself has:
-// exchanging the database's key gives groups others, too. What begins at a number is written down
+// A group has a key for each range of file numbers, called an *era*, as the database itself has.
+// Changing the database's key gives groups new keys as well. The first number of an era is written
 // before any file has that number.
 
-/// What `KEYS` says, opened.
+/// The decrypted contents of `KEYS`.
 struct GroupKeySet: Sendable {
   struct Era: Sendable {
     var first: FileNumber
     var key: any MasterKey
 
-    /// Whether there may be files with the key, where none has the number `next` or a greater one.
+    /// Whether files with the key may exist if no file has the number `next` or a greater one.
     func mayHaveFiles(before next: FileNumber) -> Bool { first < next || first == .zero }
   }
 
   struct Entry: Sendable {
-    /// What names of the group are made with.
+    /// The key for the names of the group.
     var naming: any MasterKey
-    /// By their first numbers, the first one 0; never empty.
+    /// Sorted by their first numbers, of which the first is 0; never empty.
     var eras: [Era]
 
     /// The key of the file with this number.
     func key(of number: FileNumber) -> (any MasterKey)? { eras.last { $0.first <= number }?.key }
 
-    /// For reading, where `new` has been written: with the keys of files from before, too, which
-    /// readers of snapshots may still have although their names are gone.
+    /// The keys for reading after `new` was written. They include the keys of older files, which
+    /// readers of snapshots may still use although their names are gone.
     func followed(by new: Entry) -> Entry {
       guard let newest = eras.last,
         let place = new.eras.lastIndex(where: { $0.key.secret == newest.key.secret })
@@ -35,27 +35,27 @@ struct GroupKeySet: Sendable {
     }
   }
 
-  /// The greater is the newer. The manifest names the least one that will do.
+  /// A greater number is newer. The manifest records the smallest acceptable one.
   private(set) var generation: UInt64
   private(set) var entries: [UInt32: Entry] = [:]
-  /// Those that are sealed with a key that is not here, as they stand in the file.
+  /// Entries that are encrypted with a missing key, in their stored form.
   private(set) var unopened: [UInt32: GroupKeysFile.Entry] = [:]
-  /// Whether any was sealed with an older one of the database's keys.
+  /// Whether any entry was encrypted with an older key of the database.
   private(set) var isOfOlderKey = false
 
-  /// The groups that it has keys of.
+  /// The groups with keys in this set.
   var groups: Set<UInt32> { Set(entries.keys).union(unopened.keys) }
 
-  /// No keys.
+  /// An empty set.
   ///
-  /// - Parameter generation: the one that is to be followed by the first that is written.
+  /// - Parameter generation: the generation before the first one that is written.
   init(generation: UInt64) {
     self.generation = generation
   }
 
-  /// What a file says.
+  /// The contents of a file.
   ///
-  /// - Parameter masters: the database's keys, the newest first.
+  /// - Parameter masters: the database's keys, newest first.
   init(_ file: GroupKeysFile, openedWith masters: [any MasterKey]) {
     generation = file.generation
     for entry in file.entries {
@@ -83,7 +83,7 @@ struct GroupKeySet: Sendable {
 
   // MARK: - The file
 
-  /// What the key of one group is sealed for.
+  /// The context for encrypting the key of one group.
   private static func context(_ identity: [UInt8], _ group: UInt32, _ first: UInt64) -> [UInt8] {
     var context = identity
     context.appendLittleEndian(group)
@@ -93,7 +93,7 @@ struct GroupKeySet: Sendable {
 
   private static let naming = UInt64.max
 
-  /// The file that says this, sealed and vouched for with a key of the database.
+  /// The file with these contents, encrypted and authenticated with a key of the database.
   func file(of identity: [UInt8], by master: any MasterKey) -> GroupKeysFile {
     var file = GroupKeysFile(generation: generation, identity: identity, entries: [])
     for group in groups.sorted() {
@@ -117,10 +117,10 @@ struct GroupKeySet: Sendable {
 
   // MARK: - Changes
 
-  /// The same, to be written after this one.
+  /// The next generation, to be written after this one.
   ///
-  /// - Throws: `.invalid` where generations are used up, which only happens to a file that somebody
-  ///   has made.
+  /// - Throws: `.invalid` if all generations are used up, which is only possible with a manipulated
+  ///   file.
   func next() throws(EngineError) -> GroupKeySet {
     guard generation < Bounds.greatestCounter else {
       throw .invalid(reason: "generations of \(GroupKeysFile.name) are used up")
@@ -143,18 +143,18 @@ struct GroupKeySet: Sendable {
     unopened = unopened.filter { live.contains($0.key) }
   }
 
-  /// Whether groups can be given other keys. Attempts that came to no end leave one each, where
-  /// files have been made with it since.
+  /// Whether groups can be given new keys. Every attempt that was not completed leaves one if files
+  /// have been created with it since.
   func hasRoomForEra(behind next: FileNumber) -> Bool {
     entries.values.allSatisfy { entry in
       entry.eras.count { $0.mayHaveFiles(before: next) } < GroupKeysFile.mostEras
     }
   }
 
-  /// Gives all groups other keys for files from `border` on.
+  /// Gives all groups new keys for files from `border` on.
   ///
-  /// - Parameter next: no file has this number or a greater one. Stretches that an attempt before
-  ///   has begun there are of no use.
+  /// - Parameter next: no file has this number or a greater one. Eras that an earlier attempt has
+  ///   begun there are unused.
   mutating func beginEra(
     at border: FileNumber, behind next: FileNumber, from master: any MasterKey
   ) {
@@ -165,7 +165,7 @@ struct GroupKeySet: Sendable {
     }
   }
 
-  /// Forgets what was for files before `border`.
+  /// Forgets the keys for files before `border`.
   mutating func finishEras(before border: FileNumber) {
     entries = entries.mapValues { entry in
       guard let key = entry.key(of: border) else { return entry }

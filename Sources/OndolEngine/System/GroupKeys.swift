@@ -1,41 +1,41 @@
-// The keys of keyed groups, as an open database has them: read from `KEYS` when the manifest says
-// that there are, or were, groups, so that a database without any never looks for the file.
+// The keys of keyed groups in an open database. They are read from `KEYS` if the manifest says that
+// groups exist or existed, so that a database without any never looks for the file.
 //
-// `KEYS` is part of what the manifest says to be true. The manifest names the least generation of
-// it that will do. Who finds less, or nothing that is sound, has no key at all, and never writes:
-// what he would write would take the place of keys that may come back. A read that fails is an
-// error of the opening, and says nothing of what the file has.
+// The manifest vouches for `KEYS` by recording the smallest acceptable generation. A process that
+// finds only an older generation, or no valid copy, has no keys and never writes the file, because
+// that would replace keys that may come back. A failed read is an error of the open, and says
+// nothing about the contents of the file.
 //
-// A change is made to a value (GroupKeySet), written, read back, and only then in memory. A key
-// that was erased stays in memory until the database is closed, for readers of snapshots that have
+// A change is made to a value (GroupKeySet), written, read back, and only then used in memory. An
+// erased key stays in memory until the database is closed, for readers of snapshots that contain
 // rows of the group.
 
 /// The keys of a database's groups.
 final class GroupKeys: Sendable {
   private struct State: Sendable {
-    /// The database's keys that entries may be sealed with, the newest first.
+    /// The keys of the database that entries may be encrypted with, newest first.
     var masters: [any MasterKey]
     var directory: (any Directory)?
-    /// Whether the file was read, or found not to be there.
+    /// Whether the file was read, or found missing.
     var isRead = false
-    /// Whether there is a file.
+    /// Whether the file exists.
     var isThere = false
-    /// What the file says; nil where it says nothing that will do.
+    /// The contents of the file; nil if they are not acceptable.
     var set: GroupKeySet?
-    /// The file is to be written again: its copies differ, or it is sealed with an older key.
+    /// The file must be rewritten: its copies differ, or it is encrypted with an older key.
     var isStale = false
-    /// A copy in the file could not be read even after it was written: to be tried again when a
-    /// change is asked for, and not in passing.
+    /// A copy in the file was unreadable even after it was written. Another attempt is made for a
+    /// requested change, but not as part of other work.
     var isPastMending = false
-    /// Why keys that should be in the file are not here.
+    /// Why keys that should be in the file are missing.
     var problem: String?
-    /// Groups that have files which no key opens, and what shows it.
+    /// Groups with files that no key decrypts, and the evidence for it.
     var lockedOut: [UInt32: String] = [:]
-    /// What files are opened with: what is in the set, and what was before.
+    /// The keys that decrypt files: the current set and earlier ones.
     var known: [UInt32: GroupKeySet.Entry] = [:]
-    /// The groups, as the manifest was last seen to say.
+    /// The groups in the latest known manifest.
     var list = GroupList()
-    /// There has been a keyed group.
+    /// Whether a keyed group has ever existed.
     var isUsed = false
   }
 
@@ -47,14 +47,14 @@ final class GroupKeys: Sendable {
     state = Guarded(State(masters: masters))
   }
 
-  // MARK: - Where they are from
+  // MARK: - Loading
 
-  /// Has keys be read from a directory; the first one given counts.
+  /// Sets the directory that keys are read from. Only the first call counts.
   func attach(to directory: any Directory) {
     state.withLock { if $0.directory == nil { $0.directory = directory } }
   }
 
-  /// Has `KEYS` be read again where it is next needed: somebody else writes it.
+  /// Makes `KEYS` be read again when it is next needed, because another process writes it.
   func lookAgain() {
     state.withLock { state in
       state.isRead = false
@@ -62,8 +62,8 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Takes keys over that an earlier ring of the database has read, for who still reads files of
-  /// theirs.
+  /// Takes over keys that an earlier keyring of the database has read, for readers that still use
+  /// their files.
   func inherit(_ earlier: GroupKeys) {
     let known = earlier.state.withLock { $0.known }
     state.withLock { state in
@@ -71,11 +71,11 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Reads `KEYS`, unless that was done, for a manifest with these groups. False when keys went
-  /// that were here, because the manifest wants newer ones: what was opened with them counts no
-  /// more.
+  /// Reads `KEYS` for a manifest with these groups, unless that was already done. Returns false if
+  /// keys were discarded because the manifest requires newer ones. Everything decrypted with them
+  /// is then invalid.
   ///
-  /// - Throws: when it cannot be read. Then nothing is known, and the next call tries again.
+  /// - Throws: if it cannot be read. Then nothing is known, and the next call tries again.
   func read(for list: GroupList) throws(EngineError) -> Bool {
     let (isRead, directory, masters) = state.withLock { state in
       state.isUsed = true
@@ -100,7 +100,7 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Goes by what the file says.
+  /// Uses the contents of the file.
   private func take(_ set: GroupKeySet?, _ state: inout State) {
     state.set = set
     guard let set else { return }
@@ -115,15 +115,15 @@ final class GroupKeys: Sendable {
 
   // MARK: - The groups
 
-  /// The groups that there are, as far as is known.
+  /// The existing groups, as far as known.
   var list: GroupList { state.withLock { $0.list } }
 
-  /// Whether a group was there once and is no more, as far as is known.
+  /// Whether a group existed once and no longer does, as far as known.
   func isGone(_ group: UInt32) -> Bool {
     state.withLock { group < $0.list.next && !$0.list.live.contains(group) }
   }
 
-  /// Takes note of what the manifest says.
+  /// Records the manifest's list.
   func note(_ list: GroupList) {
     state.withLock { state in
       state.list = list
@@ -131,9 +131,9 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Takes note of a file of the group that its key does not open. From then on the group is one
-  /// whose key is not here: what can be read is not all there is, and nobody must merge it. False
-  /// when that is known, or the key is not here anyway.
+  /// Records a file of the group that its key does not decrypt. From then on the key of the group
+  /// counts as missing, because what can be read is not everything, and it must not be merged.
+  /// Returns false if that is already known, or the key is missing anyway.
   func lockOut(_ group: UInt32, because reason: String) -> Bool {
     state.withLock { state in
       guard state.known[group] != nil, state.lockedOut[group] == nil else { return false }
@@ -142,30 +142,30 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Whether files of the group have shown that its key is another one.
+  /// Whether files of the group have shown that its key is a different one.
   func isLockedOut(_ group: UInt32) -> Bool { state.withLock { $0.lockedOut[group] != nil } }
 
-  /// Groups that have files which their keys do not open, and what shows it.
+  /// Groups with files that their keys do not decrypt, and the evidence for it.
   var lockedOut: [UInt32: String] { state.withLock { $0.lockedOut } }
 
-  /// Whether commits may have bytes of keyed groups.
+  /// Whether commits may contain bytes of keyed groups.
   var isUsed: Bool { state.withLock { $0.isUsed } }
 
-  // MARK: - Asking
+  // MARK: - Queries
 
-  /// The key of a group for the file with this number; nil where it is not here.
+  /// The key of a group for the file with this number; nil if it is missing.
   func key(of group: UInt32, file number: FileNumber) -> (any MasterKey)? {
     entry(of: group)?.key(of: number)
   }
 
-  /// The key that names of a group are made with; nil where it is not here.
+  /// The key for names of a group; nil if it is missing.
   func namingKey(of group: UInt32) -> (any MasterKey)? { entry(of: group)?.naming }
 
   private func entry(of group: UInt32) -> GroupKeySet.Entry? {
     state.withLock { $0.lockedOut[group] == nil ? $0.known[group] : nil }
   }
 
-  /// The groups that there are, and whether the key of each is here.
+  /// The existing groups, and whether the key of each is available.
   var live: [UInt32: Bool] {
     state.withLock { state in
       Dictionary(
@@ -173,7 +173,7 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Whether the key of a group is here; nil when there is no such group.
+  /// Whether the key of a group is available; nil if there is no such group.
   func hasKey(of group: UInt32) -> Bool? {
     state.withLock { state in
       guard state.list.live.contains(group) else { return nil }
@@ -181,7 +181,7 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Why the key of a group is not here; nil where it is.
+  /// Why the key of a group is missing; nil if it is available.
   func absence(of group: UInt32) -> String? { state.withLock { Self.absence(of: group, $0) } }
 
   private static func absence(of group: UInt32, _ state: State) -> String? {
@@ -192,10 +192,10 @@ final class GroupKeys: Sendable {
 
   // MARK: - Changing
 
-  /// The keys of the groups that there are, changed: to be written.
+  /// The changed keys of the existing groups, to be written.
   ///
-  /// - Parameter live: the groups that there are, without those that are made.
-  /// - Throws: `.invalid` where keys that there should be are not here.
+  /// - Parameter live: the existing groups, without new ones.
+  /// - Throws: `.invalid` if required keys are missing.
   func changed(
     for live: [UInt32], _ change: (inout GroupKeySet, any MasterKey) -> Void
   ) throws(EngineError) -> GroupKeySet {
@@ -212,8 +212,8 @@ final class GroupKeys: Sendable {
     return next
   }
 
-  /// What is to be written because the file has keys of groups other than those that there are, or
-  /// must be written again; nil where nothing is, or nothing can be.
+  /// The keys to write because the file has keys of nonexistent groups, lacks some, or must be
+  /// rewritten. It is nil if no write is needed or possible.
   func correction(for live: [UInt32]) throws(EngineError) -> GroupKeySet? {
     let isNeeded = state.withLock { state in
       guard state.isUsed || !live.isEmpty else { return false }
@@ -223,20 +223,20 @@ final class GroupKeys: Sendable {
     return isNeeded ? try changed(for: live) { _, _ in } : nil
   }
 
-  /// Why the file may have keys of groups other than those that there are, and cannot be written;
-  /// nil where it has none, or can be.
+  /// Why the file may contain keys of nonexistent groups and cannot be written. It is nil if it
+  /// contains none, or can be written.
   func obstacle(for live: [UInt32]) -> String? {
     state.withLock { state in
       state.set == nil && state.isThere && !live.isEmpty ? state.problem : nil
     }
   }
 
-  /// Whether groups can be given other keys.
+  /// Whether groups can be given new keys.
   func hasRoomForEra(behind next: FileNumber) -> Bool {
     state.withLock { $0.set?.hasRoomForEra(behind: next) ?? true }
   }
 
-  /// Has entries be sealed with the first of these from now on.
+  /// Encrypts entries with the first of these keys from now on.
   func use(_ masters: [any MasterKey]) {
     state.withLock { state in
       state.masters = masters
@@ -244,26 +244,25 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// The file that says this; nil where the database has no key.
+  /// The file with these contents; nil if the database has no key.
   func file(_ set: GroupKeySet) -> GroupKeysFile? {
     state.withLock { $0.masters.first }.map { set.file(of: identity, by: $0) }
   }
 
-  /// The file with the keys of these groups, for a copy of the database; nil where they are not
-  /// here.
+  /// The file with the keys of these groups, for a copy of the database; nil if they are missing.
   func copy(for groups: [UInt32]) -> GroupKeysFile? {
     guard var set = state.withLock({ $0.set }) else { return nil }
     set.keep(groups)
     return file(set)
   }
 
-  /// Whether the last attempt to have two good copies in the file failed at the device.
+  /// Whether the device failed in the last attempt to create two valid copies in the file.
   var isPastMending: Bool { state.withLock { $0.isPastMending } }
 
-  /// Has both copies in `KEYS` say the same, before anything is done that ends with writing it.
+  /// Makes both copies in `KEYS` equal, before any work that ends with writing the file.
   ///
-  /// - Throws: what passes where a copy can neither be read nor made readable. The file says the
-  ///   same as before, and so does all that is in memory.
+  /// - Throws: a temporary error if a copy can neither be read nor made readable. The contents of
+  ///   the file and of memory are then unchanged.
   func mend(in directory: any Directory) throws(EngineError) {
     let (masters, needed, latest) = state.withLock { state in
       (state.masters, state.list.generation, state.set?.generation ?? .max)
@@ -279,10 +278,10 @@ final class GroupKeys: Sendable {
     }
   }
 
-  /// Writes keys to `KEYS`, has them be on the device, reads them back, and goes by them.
+  /// Writes keys to `KEYS`, syncs them to the device, reads them back, and uses them.
   ///
-  /// - Throws: what passes where nothing was changed yet; else `.poisoned`, since nobody knows what
-  ///   the file has.
+  /// - Throws: a temporary error if nothing was changed yet, otherwise `.poisoned`, because the
+  ///   contents of the file are unknown.
   func write(_ set: GroupKeySet, in directory: any Directory) throws(EngineError) {
     guard let file = file(set) else { return }
     try mend(in: directory)

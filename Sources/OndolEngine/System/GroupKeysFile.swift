@@ -1,8 +1,8 @@
-// The file `KEYS`: the keys of keyed groups, each sealed with the database's. Apart from all other
-// files, so that copies can be made without it. It is written over, never replaced, and stands in
-// it twice: a write that tears leaves one copy, and once both are written and synced nothing of a
-// key that was taken out stands in the file any more. Each copy is judged alone. Before a copy that
-// counts is written over, the other one is made to say the same.
+// The file `KEYS`: the keys of keyed groups, each encrypted with the database's key. It is separate
+// from all other files, so that copies can be made without it. It is overwritten, never replaced,
+// and contains two copies: a torn write leaves one copy, and once both are written and synced, the
+// file contains no trace of a removed key. Each copy is evaluated separately. Before a valid copy
+// is overwritten, the other one is made equal.
 //
 // A copy is 20,480 bytes; the second one begins at 32,768. Integers are little-endian.
 //
@@ -15,12 +15,12 @@
 //                                       20440  32  proof of all before
 //                                       20472   8  checksum of all before
 //
-// A key is sealed as one database's key is with another, in the context of the identity, the group
+// A key is encrypted like one database key with another, in the context of the identity, the group
 // and the number of the first file; for names that number is 2^64 - 1. The proof shows that the
-// writer of the whole had the database's key. Version 1 has none, and zeros there: it counts only
-// where the manifest names no generation, as manifests did not then.
+// writer of the whole had the database's key. Version 1 has zeros instead of a proof. It is valid
+// only if the manifest records no generation, as manifests did not then.
 
-/// What `KEYS` says, keys as they are sealed.
+/// The contents of `KEYS`, with encrypted keys.
 package struct GroupKeysFile: Sendable, Equatable {
   package static let name = "KEYS"
   static let length = 20480
@@ -49,7 +49,7 @@ package struct GroupKeysFile: Sendable, Equatable {
   let generation: UInt64
   let identity: [UInt8]
   var entries: [Entry]
-  /// What shows that the writer had the database's key; empty in version 1.
+  /// Proof that the writer had the database's key; empty in version 1.
   private(set) var proof: [UInt8] = []
 
   init(generation: UInt64, identity: [UInt8], entries: [Entry]) {
@@ -68,7 +68,7 @@ package struct GroupKeysFile: Sendable, Equatable {
     return bytes
   }
 
-  /// What the proof is of.
+  /// The bytes that the proof covers.
   private func encodeProved(as version: UInt32 = Self.version) -> [UInt8] {
     var bytes = Self.magic
     bytes.appendLittleEndian(version)
@@ -89,16 +89,16 @@ package struct GroupKeysFile: Sendable, Equatable {
     return bytes
   }
 
-  /// Notes what only who has the key can write. To be called after every change.
+  /// Records a proof that only a holder of the key can write. It must be called after every change.
   mutating func prove(with master: any MasterKey) { proof = master.proof(of: encodeProved()) }
 
-  /// Whether one of these keys wrote it. Who opens everything and knows nothing cannot tell.
+  /// Whether one of these keys wrote it. A keyring without keys cannot tell.
   func isVouchedFor(by masters: [any MasterKey]) -> Bool {
     let bytes = encodeProved()
     return masters.contains { $0 is UnopenedKey || $0.proof(of: bytes) == proof }
   }
 
-  /// What a copy says; nil where it is not sound.
+  /// The contents of a copy; nil if it is not valid.
   init?(_ bytes: RawSpan, of identity: [UInt8]) throws(MalformedBytes) {
     guard bytes.byteCount == Self.length, bytes.starts(with: Self.magic) else { return nil }
     var tail = ByteReader(bytes.extracting(droppingFirst: Self.checksumOffset))
@@ -160,11 +160,11 @@ package struct GroupKeysFile: Sendable, Equatable {
   /// One of the two copies.
   enum Copy: Sendable {
     case sound(GroupKeysFile)
-    /// Why it says nothing.
+    /// Why it is unreadable.
     case damaged(String)
     case unreadable(EngineError)
 
-    /// What it says, where it says anything.
+    /// Its contents, if there are any.
     var file: GroupKeysFile? {
       guard case .sound(let file) = self else { return nil }
       return file
@@ -173,8 +173,8 @@ package struct GroupKeysFile: Sendable, Equatable {
 
   /// The two copies.
   ///
-  /// - Parameter masters: keys one of which must have written a copy that has a proof.
-  /// - Throws: `.needsNewerVersion` where one is of a version that is not known.
+  /// - Parameter masters: keys, one of which must have written a copy with a proof.
+  /// - Throws: `.needsNewerVersion` if a copy has an unknown version.
   static func copies(
     in file: any File, of identity: [UInt8], vouchedForBy masters: [any MasterKey]
   ) throws(EngineError) -> [Copy] {
@@ -210,22 +210,22 @@ package struct GroupKeysFile: Sendable, Equatable {
     }
   }
 
-  /// What there is of the file.
+  /// The state of the file.
   struct Found: Sendable {
-    /// Whether there is a file.
+    /// Whether the file exists.
     var isThere = true
-    /// The newest copy that will do.
+    /// The newest acceptable copy.
     var newest: GroupKeysFile?
-    /// Whether both copies are not that.
+    /// Whether the two copies differ from it.
     var isStale = false
-    /// Why there is none that will do.
+    /// Why there is no acceptable copy.
     var problem: String?
   }
 
-  /// Looks for the file, and for the newest copy in it of the generation that is needed, or a later
-  /// one.
+  /// Looks for the file, and for its newest copy with the required generation or a later one.
   ///
-  /// - Throws: where no copy will do and one that might cannot be read, which is no answer.
+  /// - Throws: if no copy is acceptable and a possibly acceptable one cannot be read, because that
+  ///   is inconclusive.
   static func read(
     in directory: any Directory, of identity: [UInt8], needed: UInt64,
     vouchedForBy masters: [any MasterKey]
@@ -252,8 +252,8 @@ package struct GroupKeysFile: Sendable, Equatable {
     return Found(problem: "the file \(name): \(reasons.first ?? "it has no proof")")
   }
 
-  /// The newest sound copy up to a generation, whether or not it is new enough. One without a proof
-  /// counts only where any generation will do.
+  /// The newest valid copy up to a generation, whether or not it is new enough. A copy without a
+  /// proof counts only if any generation is acceptable.
   private static func newest(
     of copies: [Copy], needed: UInt64, upTo latest: UInt64 = .max
   ) -> GroupKeysFile? {
@@ -262,13 +262,13 @@ package struct GroupKeysFile: Sendable, Equatable {
       .max { $0.generation < $1.generation }
   }
 
-  /// What is wrong with a file of a generation.
+  /// The problem with a file of this generation.
   static func isOlder(_ generation: UInt64, than needed: UInt64) -> String {
     "the file \(name) is older than the database: it is of generation \(generation), and"
       + " \(needed) is the least that will do"
   }
 
-  /// The groups that each sound copy has a key of.
+  /// The groups with a key in each valid copy.
   package static func groups(
     in file: any File, of identity: [UInt8]
   ) throws(EngineError) -> [[UInt32]] {
@@ -278,24 +278,24 @@ package struct GroupKeysFile: Sendable, Equatable {
 
   // MARK: - Writing
 
-  /// What became of a file whose copies should say the same.
+  /// The result of making a file's copies equal.
   enum Mending: Sendable {
-    /// They do, or there is no copy that counts.
+    /// They are equal, or no copy is valid.
     case done
-    /// A copy cannot be read, and the other does not count. Nothing was written.
+    /// A copy cannot be read, and the other is not valid. Nothing was written.
     case refused(EngineError)
-    /// A copy cannot be read, not even after it was written.
+    /// A copy cannot be read, even after it was written.
     case failed(EngineError)
   }
 
-  /// Has both copies say what the one that counts says, so that it can be written over. The one
-  /// that counts is not written: whatever becomes of the other, the file says the same as before.
+  /// Makes both copies equal to the valid one, so that the valid one can be overwritten. The valid
+  /// copy is not written. So whatever happens to the other one, the contents of the file stay the
+  /// same.
   ///
-  /// Writing is what mends: a device gives a block that it cannot read another place when it is
-  /// written.
+  /// Writing repairs the copy, because a device moves an unreadable block when it is written.
   ///
-  /// - Parameter latest: the generation that the open database goes by. A later one is what a
-  ///   change left that did not come to its end.
+  /// - Parameter latest: the generation that the open database uses. A later one is left from a
+  ///   change that was not completed.
   static func mend(
     in directory: any Directory, of identity: [UInt8], needed: UInt64, upTo latest: UInt64,
     vouchedForBy masters: [any MasterKey]
@@ -324,11 +324,11 @@ package struct GroupKeysFile: Sendable, Equatable {
     return .done
   }
 
-  /// Writes both copies, one after the other, has each be on the device, and reads both back. To be
-  /// called after `mend`, or where there is nothing to lose.
+  /// Writes both copies one after the other, syncs each to the device, and reads both back. It must
+  /// be called after `mend`, or if there is nothing to lose.
   ///
-  /// - Throws: what passes where nothing was written yet; `.poisoned` when nobody knows what the
-  ///   file has.
+  /// - Throws: a temporary error if nothing was written yet; `.poisoned` if the contents of the
+  ///   file are unknown.
   func write(in directory: any Directory) throws(EngineError) {
     let file = try Self.openForWriting(in: directory)
     do throws(EngineError) {
@@ -338,7 +338,7 @@ package struct GroupKeysFile: Sendable, Equatable {
     }
   }
 
-  /// The file, made where it is not there, with room for both copies.
+  /// The file, created if missing, with space for both copies.
   private static func openForWriting(
     in directory: any Directory
   ) throws(EngineError) -> any File {
@@ -361,7 +361,7 @@ package struct GroupKeysFile: Sendable, Equatable {
     return file
   }
 
-  /// Writes copies into a file, and reads them back.
+  /// Writes copies into a file and reads them back.
   func write(to file: any File, at offsets: [UInt64] = Self.offsets) throws(EngineError) {
     let bytes = encode()
     for offset in offsets {

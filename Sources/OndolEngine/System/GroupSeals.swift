@@ -1,9 +1,9 @@
-// What seals the parts of keyed groups in a log, which has commits of all groups: the database's
-// key seals a frame as a whole, and inside of it a group's key what is the group's.
+// Encrypts the parts of keyed groups in a log, which contains commits of all groups. The database's
+// key encrypts a frame as a whole, and within it a group's key encrypts the group's part.
 
-/// What seals the parts of keyed groups in one log.
+/// Encrypts the parts of keyed groups in one log.
 final class GroupSeals: Sendable {
-  /// What may hold no more than the ring lasts.
+  /// This object may be used only as long as the keyring is.
   private let keyring: Keyring
   private let log: FileNumber
   private let salt: UInt64
@@ -15,16 +15,16 @@ final class GroupSeals: Sendable {
     self.salt = salt
   }
 
-  /// Whether there may be any such part.
+  /// Whether any such part may exist.
   var mayBeUsed: Bool { keyring.groups.isUsed }
 
-  /// What opens the part of a group; nil where its key is not here, or the group is no more.
+  /// What decrypts the part of a group; nil if its key is missing, or the group no longer exists.
   func opening(of group: UInt32) -> FileSeal? {
     keyring.groups.isGone(group) ? nil : seal(of: group)
   }
 
-  /// Whether a part that could not be opened may yet be, and so must not be left out of a log that
-  /// takes the place of another.
+  /// Whether a part that could not be decrypted may still be decrypted later. Such a part must not
+  /// be omitted from a log that replaces another.
   func mayOpenLater(_ group: UInt32) -> Bool {
     !keyring.groups.isGone(group) && !keyring.groups.isLockedOut(group)
   }

@@ -1,10 +1,10 @@
-// A thread for calls that block. The cooperative pool has as many threads as cores, and two calls
-// that sleep in the kernel stop every task of the program; here they stop nobody.
+// A thread for blocking calls. The cooperative pool has as many threads as cores, and two calls
+// that sleep in the kernel would stop every task of the program. Here they stop no other work.
 
 internal import COndol
 internal import OndolPlatform
 
-/// Makes real threads, one for each worker.
+/// Creates real threads, one for each worker.
 package struct IOThreads: ThreadSource {
   package init() {}
 
@@ -13,15 +13,15 @@ package struct IOThreads: ThreadSource {
   }
 }
 
-/// A thread that runs jobs in the order given. It starts with the first job and ends with `stop()`,
-/// or when nobody has it any more. Where the system has no thread to give, whoever hands in a job
-/// runs it, and those that come meanwhile; the next one tries for a thread again.
+/// A thread that runs jobs in the given order. It starts with the first job and ends with `stop()`,
+/// or when it is no longer referenced. If the system cannot provide a thread, the caller that adds
+/// a job runs it and the jobs that arrive meanwhile. The next caller tries again to get a thread.
 package final class IOThread: Worker {
-  /// What the thread and its owner share. The thread holds on to this and not to the owner, so that
-  /// the owner can go and take the thread with it.
+  /// The state shared by the thread and its owner. The thread refers to this object and not to the
+  /// owner, so that the thread ends when the owner is released.
   @safe
   private final class Queue: @unchecked Sendable {
-    // Safe: everything below is touched between lock and unlock only.
+    // Safe: everything below is accessed only between lock and unlock.
     private var jobs: [@Sendable () -> Void] = []
     private var isStopped = false
     private var isRunning = false
@@ -42,7 +42,7 @@ package final class IOThread: Worker {
       unsafe mutex.deallocate()
     }
 
-    /// Adds a job; true when a thread must be started for it.
+    /// Adds a job. Returns true if a thread must be started for it.
     func add(_ job: @escaping @Sendable () -> Void) -> Bool {
       unsafe pthread_mutex_lock(mutex)
       jobs.append(job)
@@ -52,12 +52,12 @@ package final class IOThread: Worker {
         isStopped = false
       }
       unsafe pthread_mutex_unlock(mutex)
-      // With the lock held the thread would wake up only to wait for that.
+      // With the lock held, the thread would wake up only to wait for it.
       if wasRunning { unsafe pthread_cond_signal(condition) }
       return !wasRunning
     }
 
-    /// Adds a job if the thread runs; false otherwise.
+    /// Adds a job if the thread is running, otherwise returns false.
     func addWhileRunning(_ job: @escaping @Sendable () -> Void) -> Bool {
       unsafe pthread_mutex_lock(mutex)
       defer { unsafe pthread_mutex_unlock(mutex) }
@@ -74,8 +74,8 @@ package final class IOThread: Worker {
       unsafe pthread_mutex_unlock(mutex)
     }
 
-    /// Runs jobs: the thread's life, until it is stopped and none is left; or those there are, in
-    /// the place of a thread that could not be made.
+    /// Runs jobs. It is the body of the thread, until the thread is stopped and no job is left. If
+    /// no thread could be created, it runs the existing jobs instead.
     func run(waits: Bool) {
       while true {
         unsafe pthread_mutex_lock(mutex)
@@ -91,12 +91,12 @@ package final class IOThread: Worker {
   }
 
   private let name: String
-  /// Whether the thread gets what others leave of the processor.
+  /// Whether the thread runs only when the processor is otherwise idle.
   private let yields: Bool
   private let makeThread: MakeThread
   private let queue = Queue()
 
-  /// Has a new thread run what it is given; the failure's number where there is none to be had.
+  /// Starts a new thread with this argument. Returns the error number if that is impossible.
   typealias MakeThread = @Sendable (ThreadArgument) -> CInt
 
   init(
@@ -117,7 +117,7 @@ package final class IOThread: Worker {
 
   package func pause(microseconds: Int64) { Self.rest(microseconds: microseconds) }
 
-  /// Has the thread that calls it sleep for so long, or less.
+  /// Makes the calling thread sleep for this long, or less.
   static func rest(microseconds: Int64) {
     var time = timespec(tv_sec: 0, tv_nsec: Int(microseconds) * 1000)
     // Waking early does no harm.
@@ -126,7 +126,7 @@ package final class IOThread: Worker {
 
   package func stop() async {
     await withCheckedContinuation { continuation in
-      // A thread that never ran, or has ended, is not started just to end it.
+      // A thread that never ran, or has ended, is not started merely to end it.
       if !queue.addWhileRunning({ continuation.resume() }) { continuation.resume() }
     }
     queue.stop()
@@ -141,7 +141,7 @@ package final class IOThread: Worker {
     if makeThread(argument) != 0 { queue.run(waits: false) }
   }
 
-  /// Has a thread of the system's do it.
+  /// Starts a detached thread of the system.
   static func detach(_ argument: ThreadArgument) -> CInt {
     let argument = unsafe Unmanaged.passRetained(argument)
     #if canImport(Darwin)
@@ -173,7 +173,7 @@ package final class IOThread: Worker {
     return 0
   }
 
-  /// What a new thread does.
+  /// The argument of a new thread.
   final class ThreadArgument {
     let name: String
     let body: () -> Void

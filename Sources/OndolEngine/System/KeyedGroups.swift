@@ -1,16 +1,16 @@
-// Groups of keyspaces that have a key of their own, and which there are. Their numbers tell: those
-// of the upper half are keyed, so that one bit of a row's key says under which key it is sealed,
-// and nothing has to be looked up. The engine gives the numbers out, each once, so that a key is
-// never that of anything else.
+// Groups of keyspaces with a key of their own, and the list of existing groups. The upper half of
+// the numbers belongs to keyed groups. So one bit of a row's key tells which key encrypts it,
+// without a lookup. The engine hands out each number only once, so that a key is never used for
+// anything else.
 
 /// Groups of keyspaces with a key of their own.
 package enum KeyedGroups {
-  /// Their numbers, which are those of keyspaces without the low twelve bits.
+  /// Their numbers, which are the numbers of keyspaces without the low twelve bits.
   package static let numbers: Range<UInt32> = (1 << 19)..<(1 << 20)
-  /// So many there can be at once. Each costs a flush one more segment.
+  /// The most groups at one time. Each costs a flush one more segment.
   package static let mostAtOnce = 32
 
-  /// The keyed group that a row is in, by its key.
+  /// The keyed group of a row, derived from its key.
   @inline(__always)
   static func group(of key: RawSpan) -> UInt32? {
     let group = UInt32(keyHead(key) >> 44)
@@ -18,20 +18,20 @@ package enum KeyedGroups {
   }
 }
 
-/// The keyed groups of a database, as its manifest has them.
+/// The keyed groups of a database, as listed in its manifest.
 struct GroupList: Sendable, Equatable {
-  /// All smaller numbers have been given out.
+  /// All smaller numbers have been handed out.
   var next = KeyedGroups.numbers.lowerBound
-  /// Those there are, ascending.
+  /// The existing groups, in ascending order.
   var live: [UInt32] = []
-  /// The least generation of `KEYS` that has the keys of all of them; 0 where any will do, as in a
-  /// copy without the file.
+  /// The smallest generation of `KEYS` that has the keys of all of them. It is 0 if any is
+  /// acceptable, as in a copy without the file.
   var generation: UInt64 = 0
 
-  /// Whether there has ever been one.
+  /// Whether a group has ever existed.
   var isUsed: Bool { next > KeyedGroups.numbers.lowerBound }
 
-  /// Whatever groups either has.
+  /// The groups of both lists.
   func union(_ other: GroupList?) -> GroupList {
     guard let other else { return self }
     var list = self
@@ -48,7 +48,7 @@ struct GroupList: Sendable, Equatable {
 
   init() {}
 
-  /// - Parameter generation: what the list begins with, where it names one.
+  /// - Parameter generation: the start of the list, if it records a generation.
   init(_ reader: inout ByteReader, generation: UInt64 = 0) throws(MalformedBytes) {
     guard generation <= Bounds.greatestCounter else {
       throw MalformedBytes(at: 0, "a generation of keys that nothing can have come to")

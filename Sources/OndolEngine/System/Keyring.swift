@@ -1,33 +1,35 @@
-// Which key a file of a database is sealed with, if it is. A file's number tells: keys come one
-// after the other, and so do numbers, so each key has the numbers from some place on. Files need
-// not say it, and none can lie about it: what the superblock says of keys is vouched for.
+// Determines the key, if any, that encrypts a file of a database. The file's number decides: keys
+// and numbers are both consecutive, so each key applies to all numbers from some point on. Files
+// need not state their key, and none can lie about it: the superblock's statements about keys are
+// authenticated.
 //
-// Keys are changed while the database is in use (KeyChange). Then there is a number, the *border*:
-// files before it are sealed with the key before, or in the clear, and files from it on with the
-// new key, or in the clear. Once there is no file before the border it is forgotten by the
-// superblock. The ring goes on knowing it, for who still reads a file whose name is gone.
+// Keys can be changed while the database is in use (KeyChange). Then there is a number called the
+// *border*: files before it are encrypted with the earlier key or not encrypted, and files from it
+// on are encrypted with the new key or not encrypted. Once no file before the border exists, the
+// superblock forgets the earlier key. The keyring continues to know it, for readers of a file whose
+// name is gone.
 
-/// A change of a database's keys that is under way, as the superblock says it.
+/// A change of a database's keys in progress, as recorded in the superblock.
 struct KeyChange: Sendable, Equatable {
-  /// The first number of files that have what is new.
+  /// The first file number with the new state.
   var border: FileNumber
-  /// Whether files before the border are sealed, and those from it on. One of the two at least.
+  /// Whether files before the border are encrypted, and those from it on. At least one of them is.
   var wasSealed: Bool
   var isSealed: Bool
-  /// Where both are, the key before, sealed with the new one.
+  /// The earlier key, encrypted with the new one, if both exist.
   var older: [UInt8] = []
 
   var hasTwoKeys: Bool { wasSealed && isSealed }
 
-  /// Numbers behind the border that go to logs which are written anew, so that they stay before
-  /// those that commits go into.
+  /// Numbers after the border that are reserved for rewritten logs, so that these stay before the
+  /// logs that receive new commits.
   static let logNumbers: UInt64 = 1 << 20
 
   /// The first number of any other file.
   var firstOfOthers: FileNumber { FileNumber(rawValue: border.rawValue + Self.logNumbers) }
 
-  /// A border for a database that has given out all numbers below `next`, and may give out `margin`
-  /// more before the superblock says so.
+  /// A border for a database that has handed out all numbers below `next`, and may hand out
+  /// `margin` more before the superblock records the change.
   static func border(
     behind next: FileNumber, margin: UInt64
   ) throws(EngineError) -> FileNumber {
@@ -41,26 +43,26 @@ struct KeyChange: Sendable, Equatable {
 
 /// The keys of an open database.
 package final class Keyring: Sendable {
-  /// Files from a number on, and what they are sealed with; nil in the clear.
+  /// Files from a number on, and the key that encrypts them; nil without encryption.
   private struct Era: Sendable {
     var first: FileNumber
     var key: (any MasterKey)?
   }
 
-  /// What the superblock keeps of the newest key; nil where it keeps none, and the database opens
-  /// without.
+  /// What the superblock stores about the newest key. It is nil if it stores nothing, and the
+  /// database opens without a key.
   let kept: [UInt8]?
-  /// What is under way.
+  /// The change in progress.
   let change: KeyChange?
   /// The database's sixteen bytes.
   package let identity: [UInt8]
-  /// By their first numbers, the first one 0; never empty.
+  /// Sorted by their first numbers, of which the first is 0; never empty.
   private let eras: [Era]
   /// The keys of keyed groups.
   let groups: GroupKeys
   private let random: @Sendable () -> UInt64
 
-  /// - Parameter groups: those of the ring that this one comes from, if it does.
+  /// - Parameter groups: those of the keyring that this one is derived from, if any.
   private init(
     _ eras: [Era], kept: [UInt8]?, _ change: KeyChange?, identity: [UInt8],
     groups: GroupKeys? = nil, random: @escaping @Sendable () -> UInt64
@@ -73,7 +75,7 @@ package final class Keyring: Sendable {
     self.random = random
   }
 
-  /// Keys of a database all of whose files are sealed with one.
+  /// The keys of a database whose files are all encrypted with the same key.
   convenience init(
     _ key: any MasterKey, kept: [UInt8], identity: [UInt8],
     random: @escaping @Sendable () -> UInt64
@@ -82,8 +84,8 @@ package final class Keyring: Sendable {
       [Era(first: .zero, key: key)], kept: kept, nil, identity: identity, random: random)
   }
 
-  /// Keys in the middle of a change; nil where the superblock has not kept the older key although
-  /// there is one.
+  /// The keys during a change. The result is nil if the superblock has not stored the older key
+  /// although one exists.
   convenience init?(
     _ key: any MasterKey, kept: [UInt8], _ change: KeyChange, identity: [UInt8],
     random: @escaping @Sendable () -> UInt64
@@ -100,7 +102,7 @@ package final class Keyring: Sendable {
     self.init(eras, kept: kept, change, identity: identity, random: random)
   }
 
-  /// Keys that open nothing, for a database all of whose files are sealed.
+  /// Keys that decrypt nothing, for a database whose files are all encrypted.
   static func unopened(of identity: DatabaseIdentity) -> Keyring {
     Keyring(UnopenedKey(), kept: [], identity: identity.bytes) { 0 }
   }
@@ -108,19 +110,19 @@ package final class Keyring: Sendable {
   // MARK: - Files
 
   private func key(of number: FileNumber) -> (any MasterKey)? {
-    // Mostly there is one.
+    // Usually there is only one.
     eras.count == 1 ? eras[0].key : eras.last { $0.first <= number }?.key
   }
 
-  /// Whether a file with this number is sealed.
+  /// Whether a file with this number is encrypted.
   func seals(_ number: FileNumber) -> Bool { key(of: number) != nil }
 
-  /// Whether a file with this number has what the newest files have: their key, or none.
+  /// Whether a file with this number has the key of the newest files, or no key if they have none.
   func isCurrent(_ number: FileNumber) -> Bool { number >= eras.last?.first ?? .zero }
 
-  /// What seals the file with this number and salt; nil where it is in the clear.
+  /// What encrypts the file with this number and salt; nil without encryption.
   ///
-  /// - Parameter group: the keyed group all of whose rows it has, if it is one's.
+  /// - Parameter group: the keyed group that all of its rows belong to, if any.
   func seal(
     _ file: SealedFile, number: FileNumber, salt: UInt64, group: UInt32? = nil
   ) -> FileSeal? {
@@ -134,7 +136,7 @@ package final class Keyring: Sendable {
     return FileSeal(key.cipher(for: context), random: random, groups: groups)
   }
 
-  /// What seals what a group has of a file; nil where its key is not here.
+  /// What encrypts a group's part of a file; nil if its key is missing.
   func groupSeal(
     _ file: SealedFile, number: FileNumber, salt: UInt64, of group: UInt32
   ) -> FileSeal? {
@@ -151,7 +153,7 @@ package final class Keyring: Sendable {
     return context
   }
 
-  /// Its keys, the newest first.
+  /// The keys, newest first.
   private static func masters(_ eras: [Era]) -> [any MasterKey] {
     eras.reversed().compactMap(\.key)
   }
@@ -161,28 +163,28 @@ package final class Keyring: Sendable {
 
   // MARK: - The superblock
 
-  /// The key that the superblock is vouched for with; nil where it is not.
+  /// The key that authenticates the superblock; nil if none does.
   private var proving: (any MasterKey)? {
     kept == nil ? nil : eras.last { $0.key != nil }?.key
   }
 
-  /// What shows that whoever wrote `bytes` had the key.
+  /// Proof that the writer of `bytes` had the key.
   func proof(of bytes: [UInt8]) -> [UInt8] { proving?.proof(of: bytes) ?? [] }
 
   // MARK: - Other keys
 
-  /// The bytes of the key that the superblock keeps, for whoever wraps it; nil where it keeps none.
+  /// The bytes of the key that the superblock stores, for wrapping it; nil if it stores none.
   package var secret: [UInt8]? { proving?.secret }
 
-  /// The same keys, kept otherwise.
+  /// The same keys in another stored form.
   func keeping(_ kept: [UInt8]) -> Keyring {
     Keyring(eras, kept: kept, change, identity: identity, groups: groups, random: random)
   }
 
-  /// What `ring` has, nil being nothing but files in the clear, and for files from `border` on
-  /// another key, or none. No other change may be under way.
+  /// The keys of `ring` (nil for no encryption), plus another key or no key for files from `border`
+  /// on. No other change may be in progress.
   ///
-  /// - Parameter new: a key and what the superblock is to keep of it; nil for files in the clear.
+  /// - Parameter new: a key and what the superblock is to store about it; nil for no encryption.
   static func changing(
     _ ring: Keyring?, to new: (key: any MasterKey, kept: [UInt8])?, from border: FileNumber,
     identity: [UInt8], random: @escaping @Sendable () -> UInt64
@@ -197,20 +199,20 @@ package final class Keyring: Sendable {
       identity: identity, groups: ring?.groups, random: random)
   }
 
-  /// The same once no file is left before the border.
+  /// The same once no file before the border is left.
   func finishingChange() -> Keyring {
     let isSealed = eras.last?.key != nil
     return Keyring(
       eras, kept: isSealed ? kept : nil, nil, identity: identity, groups: groups, random: random)
   }
 
-  /// The same with what an earlier ring of the database knows of files that are older.
+  /// The same with what an earlier keyring of the database knows about older files.
   func remembering(_ earlier: Keyring?) -> Keyring {
     guard let earlier, let last = earlier.eras.last else { return self }
     groups.inherit(earlier.groups)
     var eras = earlier.eras
     if change?.isSealed ?? true, last.key != nil, last.key?.secret == secret {
-      // What this one calls new is what that one had.
+      // The new state of this keyring is the state of that one.
     } else if let change, let newest = self.eras.last {
       eras = eras.filter { $0.first < change.border } + [newest]
     } else {

@@ -1,23 +1,23 @@
-// Bytes for what fills megabytes and is written by its owner alone, freed with their last user. Its
-// owner fills it from both ends, and may have the pages that come next touched before.
+// Memory of several megabytes that only its owner writes, and that is freed with its last user. The
+// owner fills it from both ends, and may have the next pages touched in advance.
 
 /// Uninitialised memory.
 @safe
 final class LargeMemory: @unchecked Sendable {
-  // Safe: who shares it sees to who writes where; the ends belong to the one who fills it.
+  // Safe: its users decide which of them writes where. The ends belong to the user that fills it.
 
-  /// From here on large pages pay: rows touch new memory all the time, and each small page of it is
-  /// a fault.
+  /// Large pages pay from this size on: rows touch new memory constantly, and each small page of it
+  /// costs a page fault.
   private static let largePageThreshold = 8 << 20
 
-  /// From here on it comes from the system itself, which gets it back at once.
+  /// From this size on, the memory comes directly from the system, which gets it back at once.
   private static let mappedThreshold = 128 << 10
 
   let size: Int
   let base: UnsafeMutableRawPointer
   private let isMapped: Bool
 
-  /// How much from an end is touched, or about to be, and how much may be in use before more is.
+  /// How much from one end is touched, or about to be, and how much may be used before more is.
   private struct End {
     var touched = 0
     var mark: Int
@@ -26,7 +26,7 @@ final class LargeMemory: @unchecked Sendable {
   private var front: End
   private var back: End
 
-  /// The system gives the memory as it is touched.
+  /// The system provides the memory as it is touched.
   init(_ size: Int) {
     self.size = size
     let alignment = size >= Self.largePageThreshold ? 2 << 20 : 64 << 10
@@ -59,19 +59,19 @@ final class LargeMemory: @unchecked Sendable {
 
   // MARK: - Touching ahead
 
-  /// With fewer bytes in use nothing is touched ahead: a few rows shall cost a few small pages.
+  /// Below this usage, nothing is touched in advance, because a few rows should cost only a few
+  /// small pages.
   private static let firstMark = 16 << 10
   private static let leastStep = 64 << 10
   private static let largestStep = 2 << 20
 
-  /// Whether more should be touched, now that so many bytes from the front and from the back are in
-  /// use.
+  /// Whether more should be touched, given this many bytes in use from the front and from the back.
   @inline(__always)
   func lacks(front: Int, back: Int) -> Bool {
     front > self.front.mark || back > self.back.mark
   }
 
-  /// Notes that more will be touched, and answers with what.
+  /// Records that more will be touched, and returns the ranges.
   func expect(front used: Int, back usedAtBack: Int) -> [Range<Int>] {
     var ranges: [Range<Int>] = []
     if used > front.mark {
@@ -87,15 +87,15 @@ final class LargeMemory: @unchecked Sendable {
     return ranges
   }
 
-  /// As much again as is in use, within limits; and more once half of that is used.
+  /// As much again as is in use, within limits. It grows further once half of that is used.
   private func advance(_ end: inout End, used: Int) {
     let step = min(max(used, Self.leastStep), Self.largestStep)
     end.touched = min(max(used, end.touched) + step, size)
     end.mark = end.touched == size ? .max : end.touched - step / 2
   }
 
-  /// Has the system give the pages of `range` now, whoever uses them meanwhile. Does nothing where
-  /// it cannot: then they come as they are written.
+  /// Makes the system provide the pages of `range` now, regardless of concurrent use. If that is
+  /// unsupported it does nothing, and the pages are provided as they are written.
   func populate(_ range: Range<Int>) {
     unsafe SystemMemory.populate(base, range)
   }

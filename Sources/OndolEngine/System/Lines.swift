@@ -1,16 +1,16 @@
-// Who waits, and who comes next. In a `Line` it is whoever came first. In a `FairLine` those who
-// wait belong to databases, and the databases take turns: one that has a thousand things to do and
-// one that has a single one both have every second turn.
+// Queues. A `Line` is first come, first served. In a `FairLine` the waiting elements belong to
+// databases, and the databases take turns: a database with a thousand elements and one with a
+// single element each get every second turn.
 //
-// `JobQueues` is what a lane of the process's threads does next (see SharedThreads). It is pure: it
-// starts no thread and runs no job, so that a test can try any order of events.
+// `JobQueues` decides what a lane of the process's threads does next (see SharedThreads). It is
+// pure: it starts no thread and runs no job, so that a test can try any order of events.
 
-/// Those who wait, first come, first served. What was taken out is held no longer: a read holds a
-/// snapshot, and what it sees cannot be given up.
+/// A first-come, first-served queue. It releases removed elements at once: a read holds a snapshot,
+/// whose data cannot be reclaimed.
 struct Line<Element: Sendable>: Sendable {
-  /// Who comes next, last first.
+  /// The next elements, in reverse order.
   private var front: [Element] = []
-  /// Who came since `front` was filled.
+  /// The elements that arrived since `front` was filled.
   private var back: [Element] = []
 
   var isEmpty: Bool { front.isEmpty && back.isEmpty }
@@ -26,11 +26,11 @@ struct Line<Element: Sendable>: Sendable {
   }
 }
 
-/// Those who wait, by turns of the databases they belong to. A database of which nobody waits takes
-/// no memory here.
+/// A queue in which the databases of the elements take turns. A database without waiting elements
+/// uses no memory here.
 struct FairLine<Element: Sendable>: Sendable {
   private var lines: [DatabaseTurn: Line<Element>] = [:]
-  /// The databases of which somebody waits, each once.
+  /// The databases with waiting elements, each once.
   private var turns = Line<DatabaseTurn>()
 
   var isEmpty: Bool { lines.isEmpty }
@@ -40,7 +40,8 @@ struct FairLine<Element: Sendable>: Sendable {
     lines[database, default: Line()].append(element)
   }
 
-  /// The first of the database whose turn it is, which has its next turn after all others.
+  /// The first element of the database whose turn it is. That database's next turn comes after all
+  /// others.
   mutating func popFirst() -> Element? {
     guard let database = turns.popFirst(), let element = lines[database]?.popFirst() else {
       return nil
@@ -54,34 +55,34 @@ struct FairLine<Element: Sendable>: Sendable {
   }
 }
 
-/// What a database is called where databases take turns. No number is used twice in a process.
+/// Identifies a database where databases take turns. No number is reused within a process.
 struct DatabaseTurn: Hashable, Sendable {
   let rawValue: UInt64
 }
 
-/// The queues of a lane: each runs its jobs one after the other, in the order given. The queues of
+/// The queues of a lane. Each runs its jobs one after the other, in the given order. The queues of
 /// a database take turns, and so do the databases.
 struct JobQueues<Job: Sendable>: Sendable {
   struct Queue: Hashable, Sendable {
     let number: UInt64
     let database: DatabaseTurn
-    /// Whether its jobs may take long: of such queues one runs at a time, so that they never have
-    /// all threads of a lane that has two.
+    /// Whether its jobs may take long. Only one such queue runs at a time, so that they never
+    /// occupy all threads of a lane with two.
     let isSlow: Bool
   }
 
-  /// The jobs of queues that have some, or of which one runs.
+  /// The jobs of queues that have some, or that are running one.
   private var jobs: [Queue: Line<Job>] = [:]
   private var ready = FairLine<Queue>()
   private var readySlow = FairLine<Queue>()
   private var isSlowRunning = false
-  /// Slow queues and others take turns, too.
+  /// Slow queues and others also take turns.
   private var wasSlow = false
 
   /// Whether a queue has jobs that have not ended.
   func isBusy(_ queue: Queue) -> Bool { jobs[queue] != nil }
 
-  /// Whether one more thread has something to do because of it.
+  /// Adds a job. Returns whether it provides work for one more thread.
   mutating func append(_ job: Job, to queue: Queue) -> Bool {
     let isFirst = jobs[queue] == nil
     jobs[queue, default: Line()].append(job)
@@ -90,7 +91,7 @@ struct JobQueues<Job: Sendable>: Sendable {
     return !queue.isSlow || !isSlowRunning
   }
 
-  /// A job to be run now, and its queue, of which no other runs before `end(of:)`.
+  /// A job to run now, and its queue, of which no other job runs before `end(of:)`.
   struct Next: Sendable {
     var job: Job?
     let queue: Queue
@@ -103,7 +104,7 @@ struct JobQueues<Job: Sendable>: Sendable {
     return Next(job: job, queue: queue)
   }
 
-  /// To be called when a job has run that `next()` gave.
+  /// Must be called when a job that `next()` returned has run.
   mutating func end(of queue: Queue) {
     if queue.isSlow { isSlowRunning = false }
     if jobs[queue]?.isEmpty ?? true {

@@ -1,5 +1,5 @@
-// Files in memory, for databases that need no disk: the same engine, format and rules, and nothing
-// left when the process ends.
+// Files in memory, for databases that need no disk. They use the same engine, format and rules, and
+// leave nothing behind when the process ends.
 
 internal import OndolPlatform
 
@@ -76,8 +76,8 @@ private final class MemoryDirectory: Directory {
     return lock
   }
 
-  /// Released once only, or when nobody has it any more: a lock let go twice must not free the next
-  /// holder's.
+  /// It is released only once, or when it is no longer referenced. A lock that is released twice
+  /// must not free the next holder's lock.
   private final class Lock: DirectoryLock {
     private let directory: MemoryDirectory
 
@@ -107,14 +107,14 @@ private final class MemoryFile: File {
   func read(at offset: UInt64, count: Int) -> [UInt8] {
     bytes.withLock { bytes in
       guard let start = Int(exactly: offset), start < bytes.count else { return [] }
-      // A copy, where an array of them all would be the file's own until it is written again.
+      // A copy. An array of all bytes would share the file's storage until it is written again.
       return bytes.bytes.extracting(start..<(start + min(bytes.count - start, count))).array
     }
   }
 
   func write(_ new: RawSpan, at offset: UInt64) {
     let copy = new.array
-    // As with `pwrite`, nothing written makes nothing longer.
+    // As with `pwrite`, writing nothing does not extend the file.
     if copy.isEmpty { return }
     bytes.withLock { bytes in
       let start = Int(offset)

@@ -1,36 +1,36 @@
-// How many files databases keep open. One has a file for every few megabytes of rows, and a
-// process may have some hundred files open in all, so descriptors are lent: a file that is read has
-// one, and when there are as many as there may be, the one that was used longest ago goes. Whoever
-// is reading through a descriptor keeps it until that read is done, whatever the table does
-// meanwhile. The databases of a process share one table; one that was given a limit has its own.
+// Limits the number of files that databases keep open. A database has a file for every few
+// megabytes of rows, and a process may have only some hundred files open in all. So descriptors are
+// lent: a file that is read gets one, and when the limit is reached, the least recently used one is
+// closed. A running read keeps its descriptor until it ends, whatever the table does meanwhile. The
+// databases of a process share one table. A database with its own limit has its own table.
 //
-// Only reads that go to a file come here, never one whose block is in memory.
+// Only reads that need a file use the table, never those whose block is in memory.
 //
-// A reader beside a writer has *held* files too: the writer may remove them at any moment, and only
-// an open file outlives its name. They go last.
+// A reader alongside a writer also has *held* files. The writer may remove them at any moment, and
+// only an open file outlives its name. They are closed last.
 
-/// The files that are open, at most so many.
+/// The open files, up to a limit.
 package final class OpenFileTable: Sendable {
-  /// The table of all databases that were not given limits.
+  /// The table of all databases without their own limits.
   static let process = OpenFileTable(limit: FileLimit.forReads(of: nil))
 
-  /// A file's place in the table, open or not.
+  /// A file's position in the table, open or not.
   typealias Ticket = Int
 
   private let limit: Int
-  /// Another one, whose files are closed, too, when there is no descriptor.
+  /// Another table, whose files are also closed when no descriptor is free.
   private let neighbour: OpenFileTable?
   private let state: Guarded<State>
 
-  /// - Parameter limit: files open at once, one at least; reads under way may keep some more for as
-  ///   long as they take.
+  /// - Parameter limit: the most files open at once, at least one. Running reads may keep a few
+  ///   more open until they end.
   init(limit: Int, beside neighbour: OpenFileTable? = nil) {
     self.limit = max(1, limit)
     self.neighbour = neighbour
     state = Guarded(State())
   }
 
-  /// A place for one more file.
+  /// A position for one more file.
   func makeTicket() -> Ticket {
     state.withLock { state in
       state.lastTicket += 1
@@ -38,27 +38,27 @@ package final class OpenFileTable: Sendable {
     }
   }
 
-  /// Files that are open now.
+  /// The number of open files.
   var count: Int { state.withLock { $0.count } }
 
-  /// How many files more can be held.
+  /// The number of further files that can be held.
   var heldRoom: Int { state.withLock { max(0, heldLimit - $0.held.count) } }
 
-  /// What is left belongs to files that come and go.
+  /// The rest is for files that are opened and closed.
   private var heldLimit: Int { limit - (limit + 3) / 4 }
 
   // MARK: - Files
 
-  /// The file with this ticket, opened by `open` when it is not. Closes the one that was used
-  /// longest ago when there are too many.
+  /// The file with this ticket. If it is not open, `open` opens it. When too many are open, the
+  /// least recently used one is closed.
   ///
-  /// - Parameter isHeld: whether it stays open though others come; to be asked for only while there
-  ///   is room.
+  /// - Parameter isHeld: whether it stays open when other files are opened. It may be set only
+  ///   while there is room.
   func file(
     _ ticket: Ticket, isHeld: Bool = false, open: () throws(EngineError) -> any File
   ) throws(EngineError) -> any File {
     if let file = current(ticket) { return file }
-    // One goes before another comes.
+    // One file is closed before another is opened.
     _ = state.withLock { state in state.count >= limit ? state.files.removeOldest() : nil }
     let opened = try withDescriptors(open)
     let (file, closed) = state.withLock { state -> (any File, (any File)?) in
@@ -80,7 +80,7 @@ package final class OpenFileTable: Sendable {
     state.withLock { $0.use(ticket) }
   }
 
-  /// Closes a file that nobody asks for any more.
+  /// Closes a file that is no longer needed.
   func forget(_ ticket: Ticket) {
     let closed = state.withLock { state in
       state.held.removeValue(forKey: ticket) ?? state.files.remove(ticket)
@@ -90,9 +90,9 @@ package final class OpenFileTable: Sendable {
 
   // MARK: - Lack of descriptors
 
-  /// Runs `body`, which opens something. When the process or the system has no descriptor left for
-  /// it, closes some of ours, then of the neighbour's, and tries again, until it succeeds or there
-  /// is none to close.
+  /// Runs `body`, which opens a file. If the process or the system has no descriptor left for it,
+  /// this closes some of this table's files, then of the neighbour's, and tries again, until it
+  /// succeeds or no file is left to close.
   func withDescriptors<R>(_ body: () throws(EngineError) -> R) throws(EngineError) -> R {
     while true {
       do throws(EngineError) {
@@ -105,7 +105,7 @@ package final class OpenFileTable: Sendable {
     }
   }
 
-  /// Closes half of what is open, and at least one file; false when there is none.
+  /// Closes half of the open files, but at least one. Returns false if none is open.
   private func closeHalf() -> Bool {
     let closed = state.withLock { state -> [any File] in
       var closed: [any File] = []
@@ -127,19 +127,19 @@ extension OpenFileTable {
 
     mutating func use(_ ticket: Ticket) -> (any File)? { held[ticket] ?? files.use(ticket) }
 
-    /// Held files go when there are no others.
+    /// Held files are closed only if there are no others.
     mutating func removeOldest() -> (any File)? {
       if let file = files.removeOldest() { return file }
       return held.popFirst()?.value
     }
   }
 
-  /// Files in the order of their last use.
+  /// Files ordered by their last use.
   private struct RecencyList: Sendable {
     private struct Node: Sendable {
       var ticket: Ticket
       var file: any File
-      /// The places of its neighbours; -1 where there is none.
+      /// The positions of its neighbours; -1 if there is none.
       var newer: Int
       var older: Int
     }
@@ -152,7 +152,7 @@ extension OpenFileTable {
 
     var count: Int { places.count }
 
-    /// The file, which is the newest from now on.
+    /// Returns the file and makes it the most recently used.
     mutating func use(_ ticket: Ticket) -> (any File)? {
       guard let place = places[ticket] else { return nil }
       if place != newest, let node = unlink(place) { link(node, at: place) }
@@ -177,7 +177,7 @@ extension OpenFileTable {
       return remove(ticket)
     }
 
-    /// Puts a node in front of all others.
+    /// Inserts a node before all others.
     private mutating func link(_ node: Node, at place: Int) {
       var node = node
       node.newer = -1

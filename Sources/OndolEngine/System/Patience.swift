@@ -1,30 +1,31 @@
-// How long somebody waits for a server. A call goes on to its end whatever happens: a commit that
-// is on its way cannot be called back, and what follows from it has to be done. Who waits for
-// it goes when the time is over, or when its task is cancelled.
+// Limits how long a caller waits for a server. A call always runs to its end: a commit that was
+// sent cannot be recalled, and its consequences must be processed. Only the waiting caller stops,
+// when its time has expired or its task is cancelled.
 //
-// Time is counted in ticks that this process has lived through, not by a clock: a process that was
-// stopped for a minute has not waited for a minute, and gives the server its time when it goes on.
+// Time is counted in ticks during which this process was running, not by a clock. A process that
+// was stopped for a minute has not waited for a minute, and gives the server its time when it
+// continues.
 
 internal import Synchronization
 
-/// What came of waiting.
+/// The result of waiting.
 package enum Waited<Result: Sendable>: Sendable {
   case done(Result)
-  /// The time was over first.
+  /// The time expired first.
   case late
   /// The task was cancelled first.
   case cancelled
 }
 
-/// When somebody has waited long enough.
+/// When a caller has waited long enough.
 package struct PatienceEnd: Sendable {
   fileprivate var tick: Int
 }
 
-/// Runs calls beside those who wait for them.
+/// Runs calls separately from the callers that wait for them.
 package final class Patience: Sendable {
   private struct State: Sendable {
-    /// Ticks so far; none while nobody waits.
+    /// The number of ticks so far. They are counted only while a caller waits.
     var tick = 0
     var last: UInt64 = 0
     var waiting: [UInt64: Waiter] = [:]
@@ -36,13 +37,14 @@ package final class Patience: Sendable {
     var leave: @Sendable () -> Void
   }
 
-  /// For how long somebody waits, in microseconds.
+  /// How long a caller waits, in microseconds.
   package let limit: Int64
   private let environment: Environment
   private let tasks: BackgroundTasks
   private let state = Guarded(State())
 
-  /// Ticks in the time of one call, which ends with the last one or up to one sooner.
+  /// The number of ticks in the time limit of one call. The limit expires with the last tick or up
+  /// to one tick earlier.
   private static let ticks = 8
 
   init(limit: Int64, environment: Environment) {
@@ -51,21 +53,21 @@ package final class Patience: Sendable {
     tasks = BackgroundTasks(executor: environment.executor)
   }
 
-  /// The end for somebody who begins to wait now.
+  /// The end for a caller that begins to wait now.
   package func begin() -> PatienceEnd { PatienceEnd(tick: state.withLock { $0.tick } + Self.ticks) }
 
-  /// Runs `body` to its end, and waits for it.
+  /// Runs `body` to its end and waits for it.
   ///
   /// - Parameters:
-  ///   - end: until when; for the whole time when nil.
-  ///   - endsWithCaller: whether `body` is cancelled once nobody waits for it.
+  ///   - end: the end of the wait; nil for the whole time limit.
+  ///   - endsWithCaller: whether `body` is cancelled once no caller waits for it.
   package func wait<R: Sendable>(
     until end: PatienceEnd? = nil, cancelling endsWithCaller: Bool = false,
     for body: @escaping @Sendable () async -> R
   ) async -> Waited<R> {
     let race = Race<R>()
     guard let task = tasks.start({ race.end(.done(await body())) }) else {
-      // All is over, and nothing is waited for any more.
+      // Everything has ended, and nothing is awaited any more.
       return .done(await body())
     }
     let number = enter((end ?? begin()).tick) { race.end(.late) }
@@ -91,7 +93,7 @@ package final class Patience: Sendable {
     return number
   }
 
-  /// Counts ticks for as long as somebody waits.
+  /// Counts ticks as long as a caller waits.
   private func count() async {
     while !Task.isCancelled {
       await environment.timeOut(max(1, limit / Int64(Self.ticks)))
@@ -110,19 +112,19 @@ package final class Patience: Sendable {
     state.withLock { $0.isCounting = false }
   }
 
-  /// What the error says of a server.
+  /// The error message about a server.
   package func words(for store: String) -> String {
     "\(store) has not answered within \(Duration.microseconds(limit))"
   }
 
-  /// Waits until all that was begun has ended.
+  /// Waits until all begun calls have ended.
   func finish() async { await tasks.finish() }
 
-  /// Waits for nothing.
+  /// Ends without waiting.
   func cancel() { tasks.cancel() }
 }
 
-/// Gives the one who waits what comes first.
+/// Passes the first result to the waiting caller.
 private final class Race<Result: Sendable>: Sendable {
   private enum State: Sendable {
     case running

@@ -1,9 +1,9 @@
-// How many processors there are: as many threads can work at once.
+// The number of processors, which limits how many threads can work at once.
 
 internal import COndol
 
-/// The processors that this process may run on.
+/// The processors that this process may use.
 package enum Processors {
-  /// As many as there were when it was first asked.
+  /// Their number at the first access.
   package static let count = Int(ondol_processor_count())
 }

@@ -1,32 +1,32 @@
-// The line in which cold reads wait, and the threads that do them: a few, so that the device has
-// several reads to do at once, and so that a short read never stands behind a long one. The
-// databases of a process share one line and take turns in it.
+// The queue of cold reads, and the threads that run them. There are several threads, so that the
+// device has several reads to process at once, and a short read never waits for a long one. The
+// databases of a process share one queue and take turns in it.
 //
-// Nobody knows beforehand how long a read will take, so every read begins as a short one. One that
-// goes on for longer than its allowance is a long one from there on, and only so many long reads
-// run at once that threads are left for short ones, of whichever database. Where there are more,
-// they take turns: a read whose allowance is used up while others wait is given up, goes to the end
-// of the line, and is begun again from the beginning with twice the allowance. That is sound
-// because a read changes nothing; it had to be possible anyway, since a read that finds a block
-// missing is begun again here. What is done twice is at most as much as what is done once.
+// The duration of a read is unknown in advance, so every read begins as a short one. A read that
+// exceeds its allowance becomes a long one. The number of concurrent long reads is limited, so that
+// threads remain for short reads of any database. If there are more long reads, they take turns:
+// when a read has used up its allowance and others wait, it is stopped, goes to the end of the
+// queue, and starts again from the beginning with twice the allowance. That is correct because a
+// read changes nothing. It had to be possible anyway, because a read that finds a block missing is
+// repeated here. The repeated work is at most as much as the work that is done once.
 
 /// Reads that wait for a thread, and those that have one.
 package final class ReadingLine: Sendable {
   struct Job: Sendable {
     let turn: ReadingTurn
-    /// False when it was given up and is to be begun again.
+    /// Returns false if it was stopped and must start again.
     let run: @Sendable () -> Bool
   }
 
   struct State: Sendable {
     let mostLong: Int
-    /// Made when they are first needed.
+    /// Created when first needed.
     var workers: [any Worker] = []
     var idle: [Int] = []
     var short = FairLine<Job>()
     var long = FairLine<Job>()
     var longRunning = 0
-    /// The reads of each database that has some, and who waits for their end.
+    /// The reads of each database that has some, and the callers that wait for their end.
     var reads: [DatabaseTurn: Int] = [:]
     var stopping: [DatabaseTurn: [CheckedContinuation<Void, Never>]] = [:]
   }
@@ -36,8 +36,8 @@ package final class ReadingLine: Sendable {
   private let state: Guarded<State>
 
   /// - Parameters:
-  ///   - mostThreads: enough to keep a device busy, and few enough to be had at once.
-  ///   - mostLong: long reads that run at once.
+  ///   - mostThreads: enough to keep a device busy, and few enough to be available at once.
+  ///   - mostLong: the most concurrent long reads.
   init(
     _ threads: any ThreadSource, mostThreads: Int = ReadingThreads.count,
     mostLong: Int = ReadingThreads.mostLong
@@ -47,7 +47,7 @@ package final class ReadingLine: Sendable {
     state = Guarded(State(mostLong: mostLong))
   }
 
-  /// Threads that were made.
+  /// The number of created threads.
   var threadCount: Int { state.withLock { $0.workers.count } }
 
   /// Waits until no read of the database is left.
@@ -62,15 +62,15 @@ package final class ReadingLine: Sendable {
     }
   }
 
-  /// Ends the threads, once there are no reads.
+  /// Ends the threads. No reads may be left.
   func endThreads() async {
     for worker in state.withLock({ $0.workers }) { await worker.stop() }
   }
 
   // MARK: - Taking turns
 
-  /// Whether a read that has used up its allowance may go on: as a long one, when there is room for
-  /// one more, and as long as nobody else waits.
+  /// Whether a read that has used up its allowance may continue: as a long read if there is room
+  /// for one more, or as long as no other read waits.
   func mayGoOn(_ turn: ReadingTurn) -> Bool {
     state.withLock { state in
       if turn.isLong { return state.long.isEmpty }
@@ -96,18 +96,18 @@ package final class ReadingLine: Sendable {
     if let (worker, place) = awakened { runNext(on: worker, place) }
   }
 
-  /// Has a worker run what comes next, one job after the other; each is a job of the worker's, so
-  /// that whoever simulates threads can put something between them.
+  /// Makes a worker run the next jobs one after the other. Each is a separate job of the worker, so
+  /// that a simulation of threads can insert other work in between.
   private func runNext(on worker: any Worker, _ place: Int) {
     worker.enqueue { [self] in
       guard let (database, isDone) = runOne(place) else { return }
-      // By now nobody has the read any more, nor the snapshot that it read.
+      // By now nothing refers to the read or to its snapshot.
       if isDone { leave(database) }
       runNext(on: worker, place)
     }
   }
 
-  /// Runs the next job; nil, and the worker is idle, when there is none.
+  /// Runs the next job. If there is none, returns nil, and the worker is idle.
   private func runOne(_ place: Int) -> (DatabaseTurn, isDone: Bool)? {
     let job = state.withLock { state in
       let job = state.takeNext()
@@ -125,7 +125,7 @@ package final class ReadingLine: Sendable {
     return (job.turn.database, isDone)
   }
 
-  /// Notes that a read is over.
+  /// Records that a read has ended.
   private func leave(_ database: DatabaseTurn) {
     let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
       let left = (state.reads[database] ?? 1) - 1
@@ -137,7 +137,7 @@ package final class ReadingLine: Sendable {
 }
 
 extension ReadingLine.State {
-  /// Short reads go first, but never keep all long ones from running.
+  /// Short reads go first, but never prevent all long ones from running.
   mutating func takeNext() -> ReadingLine.Job? {
     if longRunning > 0 || long.isEmpty, let job = short.popFirst() { return job }
     guard longRunning < mostLong, let job = long.popFirst() else { return nil }

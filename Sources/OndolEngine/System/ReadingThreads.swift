@@ -1,25 +1,26 @@
-// Reads that wait for files: a database's door to the threads for them. Where databases share their
-// threads, so they share the line in which reads wait, see `ReadingLine`.
+// Reads that wait for files: a database's access to the threads for them. Databases that share
+// their threads also share the queue of reads; see `ReadingLine`.
 //
-// A read whose task is cancelled ends at its next step, or before it has begun.
+// A read whose task is cancelled ends at its next step, or before it begins.
 
 internal import Synchronization
 
-/// Runs a database's reads that block.
+/// Runs a database's blocking reads.
 package final class ReadingThreads: Sendable {
-  /// Threads of a database that shares with nobody, and long reads that run at once there.
+  /// The number of threads of a database that shares none, and of concurrent long reads there.
   package static let count = 8
   package static let mostLong = 6
 
   private let line: ReadingLine
   private let database: DatabaseTurn
-  /// Whether nobody else uses the line.
+  /// Whether the queue is not shared.
   private let isAlone: Bool
-  /// How long reads that wait for a server are waited for; set before the first read.
+  /// The time limit for reads that wait for a server. It is set before the first read.
   let patience = Guarded<Patience?>(nil)
 
-  /// - Parameter mayWaitForever: whether reads wait for somebody who need never answer, such as a
-  ///   server: they have threads of their own, because others would wait with them.
+  /// - Parameter mayWaitForever: whether reads wait for an external party that may never answer,
+  ///   such as a server. Then they have their own threads, because other databases' reads would
+  ///   wait with them.
   package init(_ threads: any ThreadSource, mayWaitForever: Bool = false) {
     let shared = mayWaitForever ? nil : threads.readingLine
     line = shared ?? ReadingLine(threads)
@@ -27,8 +28,8 @@ package final class ReadingThreads: Sendable {
     database = DatabaseTurn.next()
   }
 
-  /// As below, for a read that may wait for a server: whoever waits for it longer than calls are
-  /// waited for, or is cancelled, gets `failure`.
+  /// As below, for a read that may wait for a server. A caller that waits longer than the time
+  /// limit, or is cancelled, receives `failure`.
   package func perform<R: Sendable, E: Error>(
     failingWith failure: @escaping @Sendable (EngineError) -> E,
     _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
@@ -48,9 +49,9 @@ package final class ReadingThreads: Sendable {
     }
   }
 
-  /// Runs `body` on one of the threads and gives back what it makes. It may be given up at a step
-  /// of its turn and begun again. With the task, the turn is cancelled; what that comes to is up to
-  /// `body`.
+  /// Runs `body` on one of the threads and returns its result. The read may be stopped at a step of
+  /// its turn and started again. Cancelling the task also cancels the turn; `body` decides what
+  /// that means.
   package func perform<R: Sendable, E: Error>(
     _ body: @escaping @Sendable (ReadingTurn) throws(E) -> R
   ) async throws(E) -> R {
@@ -78,14 +79,15 @@ package final class ReadingThreads: Sendable {
     return try result.get()
   }
 
-  /// Waits until all of the database's reads are done; ends the threads where they are its own.
+  /// Waits until all of the database's reads have ended. Ends the threads if they are its own.
   package func stop() async {
     await line.waitForReads(of: database)
     if isAlone { await line.endThreads() }
   }
 
-  /// Shows ThreadSanitizer that what was made before a continuation was resumed comes before what
-  /// its task does: it does not see that of a continuation resumed before its task had suspended.
+  /// Shows ThreadSanitizer that everything before the resumption of a continuation happens before
+  /// what its task does. ThreadSanitizer misses this if the continuation is resumed before its task
+  /// has suspended.
   private func showHandover() {
     #if THREAD_SANITIZER
       patience.withLock { _ in }
@@ -95,7 +97,7 @@ package final class ReadingThreads: Sendable {
 
 /// One read's use of the threads.
 package final class ReadingTurn: Sendable {
-  /// Steps after which a read is a long one.
+  /// The number of steps after which a read counts as long.
   private static let shortAllowance = 16
 
   private let line: ReadingLine
@@ -111,10 +113,10 @@ package final class ReadingTurn: Sendable {
     self.database = database
   }
 
-  /// To be called by the read every some dozen rows.
+  /// A read must call it once every few dozen rows.
   ///
-  /// - Throws: `.wouldBlock` when others come first: the read ends, and is begun again.
-  ///   `.cancelled` when its task was cancelled and it `canBeCancelled`.
+  /// - Throws: `.wouldBlock` if other reads come first: the read ends and is started again.
+  ///   `.cancelled` if its task was cancelled and it `canBeCancelled`.
   package func step(canBeCancelled: Bool) throws(EngineError) {
     if canBeCancelled, isCancelled.load(ordering: .relaxed) { throw .cancelled }
     let taken = steps.load(ordering: .relaxed) + 1
@@ -128,7 +130,7 @@ package final class ReadingTurn: Sendable {
 
   fileprivate func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
-  /// Whether it was given up since the last call, whatever the read made of that.
+  /// Whether it was stopped since the last call, regardless of how the read reacted.
   fileprivate func takeGivenUp() -> Bool {
     isGivenUp.exchange(false, ordering: .relaxed)
   }
@@ -137,7 +139,7 @@ package final class ReadingTurn: Sendable {
 
   func becomeLong() { isLongRead.store(true, ordering: .relaxed) }
 
-  /// Back to where it was before it began, with twice the allowance.
+  /// Returns to the initial state, with twice the allowance.
   func beginAgain() {
     isLongRead.store(false, ordering: .relaxed)
     steps.store(0, ordering: .relaxed)

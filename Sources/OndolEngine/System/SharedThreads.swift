@@ -1,6 +1,6 @@
-// The threads of the process: however many databases are open, their blocking calls run on sixteen
-// threads at most. Each kind of work has a lane with threads of its own, so that a flush never
-// stands in the way of a sync, nor a backup in that of a flush:
+// The threads of the process: however many databases are open, their blocking calls run on at most
+// sixteen threads. Each kind of work has a lane with its own threads, so that a flush never delays
+// a sync, and a backup never delays a flush:
 //
 //   syncs      3   logs and packs, for which commits wait
 //   reads      6   what is not in memory, of which four at most are long (see ReadingLine)
@@ -9,13 +9,13 @@
 //   merges     2   steps of merges, and checks, backups and salvage, of which one runs at a time
 //   watch      1   where the system tells of written files, see DirectoryWatch
 //
-// In a lane the databases take turns, job by job: see `JobQueues`.
+// Within a lane, the databases take turns, job by job; see `JobQueues`.
 //
-// No job waits for another one: it is a synchronous piece of work that calls the system and takes
-// locks which nobody holds while waiting for a job. What waits for jobs are tasks, and a task that
-// waits has no thread. So there is no order of lanes to be kept, and no set of databases, however
-// large, can take all threads and wait with them. What waits for somebody who need never answer, a
-// server, has a thread of its own (`WorkKind.own`).
+// No job waits for another one. A job is synchronous work that makes system calls and takes locks
+// that no thread holds while it waits for a job. Only tasks wait for jobs, and a waiting task
+// occupies no thread. So lanes need no order, and no number of databases can occupy all threads and
+// wait with them. Work that waits for an external party that may never answer, such as a server,
+// has its own thread (`WorkKind.own`).
 
 internal import COndol
 internal import OndolPlatform
@@ -25,7 +25,7 @@ internal import Synchronization
 package final class SharedThreads: ThreadSource {
   package static let process = SharedThreads()
 
-  /// Threads that there are at most, whatever number of databases is open.
+  /// The most threads, whatever the number of open databases.
   package static let most = 16
 
   private let syncs = ThreadLane("ondol-sync", most: 3)
@@ -36,7 +36,7 @@ package final class SharedThreads: ThreadSource {
 
   init() {}
 
-  /// Threads that were started so far, but for the one that watches files. None ends.
+  /// The number of threads started so far, except the one that watches files. No thread ends.
   package var threadCount: Int {
     [syncs, contents, upkeep, merges].reduce(reads.threadCount) { $0 + $1.threadCount }
   }
@@ -45,7 +45,7 @@ package final class SharedThreads: ThreadSource {
 
   package func forDatabase() -> any ThreadSource { DatabaseShare(of: self) }
 
-  /// For one who shares with nobody.
+  /// For a user that shares no threads.
   package func makeWorker(named name: String, for work: WorkKind) -> any Worker {
     forDatabase().makeWorker(named: name, for: work)
   }
@@ -65,7 +65,7 @@ package final class SharedThreads: ThreadSource {
   }
 }
 
-/// What one database has of the threads.
+/// One database's share of the threads.
 private struct DatabaseShare: ThreadSource {
   private let threads: SharedThreads
   private let database = DatabaseTurn.next()
@@ -84,7 +84,7 @@ private struct DatabaseShare: ThreadSource {
 extension DatabaseTurn {
   private static let last = Atomic<UInt64>(0)
 
-  /// One that nobody has.
+  /// An unused identifier.
   static func next() -> DatabaseTurn {
     DatabaseTurn(rawValue: last.wrappingAdd(1, ordering: .relaxed).newValue)
   }
@@ -92,14 +92,14 @@ extension DatabaseTurn {
 
 // MARK: - Workers
 
-/// A queue in a lane. It has no thread, and takes no memory in the lane while it has no jobs.
+/// A queue in a lane. It has no thread, and uses no memory in the lane while it has no jobs.
 final class LaneWorker: Worker {
   private static let last = Atomic<UInt64>(0)
 
   private let lane: ThreadLane
   private let queue: JobQueues<ThreadLane.Job>.Queue
 
-  /// - Parameter isSlow: whether its jobs may take long, see `JobQueues`.
+  /// - Parameter isSlow: whether its jobs may take long; see `JobQueues`.
   init(in lane: ThreadLane, of database: DatabaseTurn, isSlow: Bool = false) {
     self.lane = lane
     queue = JobQueues.Queue(
@@ -118,12 +118,12 @@ final class LaneWorker: Worker {
   }
 }
 
-/// A few threads, and the jobs that they take turns at. A thread starts when there is a job and no
-/// other thread is free, and lives as long as the process. Where the system has none to give, and
-/// the lane has none, whoever hands in a job runs it, and those that come meanwhile.
+/// A few threads, and the jobs that they take turns on. A thread starts when there is a job and no
+/// other thread is free, and lives as long as the process. If the system provides none and the lane
+/// has none, the caller that adds a job runs it and the jobs that arrive meanwhile.
 @safe
 final class ThreadLane: @unchecked Sendable {
-  // Safe: what varies is touched between lock and unlock only.
+  // Safe: the mutable state is accessed only between lock and unlock.
   typealias Job = @Sendable () -> Void
 
   private let name: String
@@ -132,9 +132,10 @@ final class ThreadLane: @unchecked Sendable {
   private let makeThread: IOThread.MakeThread
   private var queues = JobQueues<Job>()
   private var threads = 0
-  /// Threads that sleep and were not woken.
+  /// Threads that sleep and have not been woken.
   private var idle = 0
-  /// Threads that were woken and do not know yet: the system wakes some for no reason.
+  /// Threads that have been woken and have not noticed yet, because of spurious wakeups by the
+  /// system.
   private var woken = 0
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
@@ -153,7 +154,7 @@ final class ThreadLane: @unchecked Sendable {
     unsafe pthread_cond_init(condition, nil)
   }
 
-  // A thread keeps its lane, so what goes never had one.
+  // A thread keeps its lane alive, so a released lane never had one.
   deinit {
     unsafe pthread_cond_destroy(condition)
     unsafe pthread_mutex_destroy(mutex)
@@ -161,7 +162,7 @@ final class ThreadLane: @unchecked Sendable {
     unsafe mutex.deallocate()
   }
 
-  /// Threads that were started and did not end.
+  /// The number of threads that were started and have not ended.
   var threadCount: Int {
     lock()
     defer { unlock() }
@@ -175,7 +176,7 @@ final class ThreadLane: @unchecked Sendable {
     answer(call)
   }
 
-  /// Adds a job behind those of its queue that have not ended; false when there are none.
+  /// Adds a job after the unfinished jobs of its queue. Returns false if there are none.
   func addWhileBusy(_ job: @escaping Job, to queue: JobQueues<Job>.Queue) -> Bool {
     lock()
     defer { unlock() }
@@ -186,13 +187,14 @@ final class ThreadLane: @unchecked Sendable {
 
   // MARK: - Threads
 
-  /// How a thread gets to know of a job.
+  /// How a thread is notified of a job.
   private enum Call {
     case wake
     case start
   }
 
-  /// Decides who does one job more; nil when whoever is free first will. Under the lock.
+  /// Decides which thread runs one more job; nil if the next free one will. Call it with the lock
+  /// held.
   private func callThread() -> Call? {
     if idle > 0 {
       idle -= 1
@@ -204,7 +206,7 @@ final class ThreadLane: @unchecked Sendable {
     return .start
   }
 
-  /// Outside the lock: with it held the thread would wake up only to wait for that.
+  /// Call it without the lock: with the lock held, the thread would wake up only to wait for it.
   private func answer(_ call: Call?) {
     switch call {
     case nil: break
@@ -221,7 +223,7 @@ final class ThreadLane: @unchecked Sendable {
     if makeThread(argument) != 0 { stepIn() }
   }
 
-  /// A thread's life.
+  /// The body of a thread.
   private func work() {
     lock()
     while true {
@@ -235,7 +237,7 @@ final class ThreadLane: @unchecked Sendable {
     }
   }
 
-  /// Does the work of a thread that could not be made, unless there are others.
+  /// Does the work of a thread that could not be created, unless there are others.
   private func stepIn() {
     lock()
     if threads == 1 {
@@ -245,7 +247,7 @@ final class ThreadLane: @unchecked Sendable {
     unlock()
   }
 
-  /// Runs a job outside the lock, in which nothing of it is let go of either.
+  /// Runs a job outside the lock. Nothing of the job is released under the lock either.
   private func run(_ next: consuming JobQueues<Job>.Next) {
     unlock()
     next.job?()

@@ -1,18 +1,18 @@
-// Space kept back for a full disk: the file `RESERVE`, which holds nothing and takes room. When
-// something that frees space finds none, it is removed, and deletes, flushes, merges and drops go
-// on with its room; once there is as much again it is made anew. What else would be written waits
-// for that. Whether the file is there is all the state there is, so a crash needs no recovery of
-// it.
+// Space reserved for a full disk: the file `RESERVE`, which has no contents but takes up space.
+// When work that frees space finds none left, the file is removed, and deletes, flushes, merges and
+// drops continue with its space. Once the same amount is free again, the file is created again. All
+// other writes wait for that. The existence of the file is the only state, so it needs no recovery
+// after a crash.
 
-/// The file that can be given up. Used on the maintenance thread only.
+/// The file that can be released. Only the maintenance thread uses it.
 struct SpaceReserve: Sendable {
   static let name = "RESERVE"
 
   let directory: any Directory
   let size: UInt64
 
-  /// Makes the file, unless it is there. Where a file system cannot set space aside nothing is kept
-  /// back.
+  /// Creates the file unless it exists. If a file system cannot reserve space, no space is
+  /// reserved.
   func make() throws(EngineError) {
     do throws(EngineError) {
       let isKnown = try file().reserve(0..<size)
@@ -34,7 +34,7 @@ struct SpaceReserve: Sendable {
     }
   }
 
-  /// Gives the space up; false when there was none to give.
+  /// Releases the space. Returns false if there was none.
   func giveUp() -> Bool {
     (try? directory.remove(Self.name)) != nil
   }

@@ -1,10 +1,10 @@
-// The directory of a database that is written. A sync of it that failed is never tried again: the
-// system may have let go of names that it had not saved, and a second call would succeed without
-// them. Names are made on several threads and for several purposes, and whoever meets the failure
-// may have a way to do without what it was making; so it is kept here, where nobody can pass over
-// it.
+// The directory of a database that is open for writing. A failed sync of it is never tried again:
+// the system may have dropped names that it had not saved, and a second call would succeed without
+// them. Several threads create names for various purposes, and the code that meets the failure may
+// be able to continue without its file. So the failure is recorded here, where it cannot be
+// ignored.
 
-/// A directory that fails to sync once at most.
+/// A directory whose sync fails at most once.
 final class SyncedDirectory: ForwardingDirectory {
   private struct State {
     var failure: EngineError?
@@ -18,7 +18,7 @@ final class SyncedDirectory: ForwardingDirectory {
     self.base = base
   }
 
-  /// Has `observer` told of the failure, on the thread that meets it.
+  /// Calls `observer` with the failure, on the thread that meets it.
   func observeFailure(_ observer: @escaping @Sendable (EngineError) -> Void) {
     state.withLock { $0.observer = observer }
   }

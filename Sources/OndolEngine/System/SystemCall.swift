@@ -1,8 +1,8 @@
-// What a failed call leaves behind hangs on what it was to do. A write that found no space, an open
-// that found no descriptor and a read that the device refused have changed nothing: whoever asked
-// can undo the rest and try again later. A sync that failed leaves everybody in doubt.
+// The consequences of a failed call depend on its purpose. A write without space, an open without a
+// descriptor and a failed read have changed nothing: the caller can undo the rest and try again
+// later. A failed sync leaves the state unknown.
 
-/// The name of a system call, as errors carry it.
+/// The name of a system call, as contained in errors.
 package struct SystemCall: Sendable, Hashable {
   private static let syncs: Set<String> = ["fsync", "fdatasync", "fcntl", "pwritev2", "sync"]
   private static let reads: Set<String> = ["pread", "fstat", "readdir", "fdopendir", "read"]
@@ -13,10 +13,10 @@ package struct SystemCall: Sendable, Hashable {
     self.name = name
   }
 
-  /// Whether it was to make bytes durable: after it has failed nobody knows what the device holds.
+  /// Whether its purpose was durability. After its failure, the contents of the device are unknown.
   var isSync: Bool { Self.syncs.contains(name) }
 
-  /// Whether it changes nothing, however it ends.
+  /// Whether it changes nothing, whatever its result.
   var isRead: Bool { Self.reads.contains(name) }
 }
 
@@ -29,7 +29,7 @@ extension SystemCall: ExpressibleByStringLiteral, CustomStringConvertible {
 }
 
 extension EngineError {
-  /// Whether the disk had no space for something that was not yet there.
+  /// Whether the disk had no space for something that did not exist yet.
   package var isLackOfSpace: Bool {
     switch self {
     case .noSpace: true
@@ -38,7 +38,7 @@ extension EngineError {
     }
   }
 
-  /// Whether a file was not there.
+  /// Whether a file was missing.
   package var isMissingFile: Bool {
     switch self {
     case .superseded: true
@@ -47,21 +47,21 @@ extension EngineError {
     }
   }
 
-  /// Whether the process or the system has as many files open as it may.
+  /// Whether the process or the system has reached its limit of open files.
   var isLackOfDescriptors: Bool {
     guard case .io(_, _, _, let errno) = self else { return false }
     return SystemFailure.isLackOfDescriptors(errno)
   }
 
-  /// Whether the same may well succeed later, and what was begun can be undone until then. All
-  /// other failures to write stop the database's writing.
+  /// Whether the same call may well succeed later, and what was begun can be undone until then. All
+  /// other write failures stop all writing to the database.
   var isPassing: Bool {
     if isLackOfSpace { return true }
     guard case .io(let call, _, _, let errno) = self, !call.isSync else { return false }
     return call.isRead || SystemFailure(errno: errno) == .exhausted
   }
 
-  /// The same, as a commit says it.
+  /// The same error, as a commit reports it.
   var forCommitters: EngineError {
     guard isLackOfSpace, case .io(_, let file, _, let errno) = self else { return self }
     return .noSpace(file: file, errno: errno)

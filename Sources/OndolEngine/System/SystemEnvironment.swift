@@ -1,6 +1,6 @@
-// The real world, as an `Environment`.
+// The real system as an `Environment`.
 
-// The C target's header declares the system's types, too, and may be where the compiler finds them.
+// The C target's header also declares the system's types, and may be where the compiler finds them.
 internal import COndol
 internal import OndolPlatform
 
@@ -20,7 +20,7 @@ extension Environment {
     return environment
   }
 
-  /// Files that live and die with the process; the rest as in `live()`.
+  /// Files that exist only within the process; the rest as in `live()`.
   package static func memory() -> Environment {
     var environment = live()
     environment.fileSystem = MemoryFileSystem()

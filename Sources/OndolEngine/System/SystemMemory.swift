@@ -1,23 +1,23 @@
-// Memory straight from the system, for what fills megabytes. What is read all over wants large
-// pages: there a lookup of the address costs as much as the memory itself, unless pages are large.
-// And what is freed goes back at once: the allocator keeps it between pieces that are not free, a
-// heap for every thread, until a loading database has four times the memory it uses.
+// Memory directly from the system, for allocations of several megabytes. Randomly accessed memory
+// needs large pages, because with small pages a TLB miss costs as much as the access itself. Freed
+// memory returns to the system at once. The allocator would keep it between blocks in use, in a
+// heap per thread, until a loading database has four times the memory that it uses.
 
 internal import COndol
 internal import OndolPlatform
 
 /// Maps memory.
 package enum SystemMemory {
-  /// Bytes of addresses that the process may have (`RLIMIT_AS`); nil when there is no limit.
+  /// The process's limit of address space in bytes (`RLIMIT_AS`); nil if there is no limit.
   package static var addressLimit: Int? {
     let limit = ondol_address_limit()
     return limit == CLong.max ? nil : limit
   }
 
-  /// `size` bytes of zeros that begin at a multiple of `alignment`, which is a power of two and at
-  /// least a page, or nil when the system has none.
+  /// `size` zero bytes that begin at a multiple of `alignment`, a power of two and at least a page.
+  /// Returns nil if the system has no memory.
   static func map(_ size: Int, alignedTo alignment: Int) -> UnsafeMutableRawPointer? {
-    // So much more holds an aligned part; what is around it goes back.
+    // This length always contains an aligned part. The rest around it is unmapped.
     let (whole, isTooLong) = size.addingReportingOverflow(alignment)
     guard !isTooLong, let start = unsafe anonymous(whole) else { return nil }
     let misfit = Int(UInt(bitPattern: start) & UInt(alignment - 1))
@@ -29,18 +29,18 @@ package enum SystemMemory {
     return unsafe start + front
   }
 
-  /// Gives back what `map` gave.
+  /// Unmaps memory from `map`.
   static func unmap(_ memory: UnsafeMutableRawPointer, _ size: Int) {
     unsafe munmap(memory, size)
   }
 
-  /// Has the system give the pages of a range of mapped memory, for writing; their bytes stay as
-  /// they are. Does nothing where there is no such call.
+  /// Makes the system provide the pages of a range of mapped memory for writing. Their bytes stay
+  /// unchanged. Does nothing if there is no such call.
   static func populate(_ memory: UnsafeMutableRawPointer, _ range: Range<Int>) {
     #if os(Linux)
       let page = Int(getpagesize())
       let start = range.lowerBound / page * page
-      // `MADV_POPULATE_WRITE`, which the importer drops.
+      // `MADV_POPULATE_WRITE`, which the importer omits.
       unsafe madvise(memory + start, range.upperBound - start, 23)
     #endif
   }
@@ -56,8 +56,8 @@ package enum SystemMemory {
   }
 }
 
-/// Tells the system that memory will be used all over, so that large pages pay (`madvise`). A hint:
-/// nothing depends on it.
+/// Tells the system that all of the memory will be accessed, so that large pages pay (`madvise`).
+/// This is a hint, and nothing depends on it.
 func adviseLargePages(_ start: UnsafeMutableRawPointer, _ count: Int) {
   #if os(Linux)
     unsafe madvise(start, count, MADV_HUGEPAGE)

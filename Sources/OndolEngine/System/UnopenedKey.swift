@@ -1,8 +1,8 @@
-// A key for who has none: it opens everything and shows nothing. What was sealed comes back as it
-// is stored, without its tag, so that whatever reads files finds their units by it and compares
-// their checksums, which are of what is stored. Nobody may believe anything else of the bytes.
+// A key for a process without one. It accepts everything and reveals nothing. Encrypted data is
+// returned in its stored form without its tag, so that file readers can find the units and verify
+// their checksums, which cover the stored bytes. The bytes must not be used in any other way.
 
-/// Knows which files of a database are sealed, and with nothing what is in them.
+/// Knows which files of a database are encrypted, and nothing about their contents.
 final class UnopenedKey: MasterKey {
   func cipher(for context: [UInt8]) -> any FileCipher { UnopenedCipher() }
 
@@ -21,7 +21,7 @@ final class UnopenedKey: MasterKey {
   }
 }
 
-/// Finds the units of a file that there is no key for.
+/// Finds the units of a file without an available key.
 final class UnopenedCipher: FileCipher {
   func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
     preconditionFailure("nothing is written without the key")
@@ -35,7 +35,7 @@ final class UnopenedCipher: FileCipher {
   }
 }
 
-/// Opens nothing: what a file is sealed with whose key is not here.
+/// Decrypts nothing: the cipher of a file whose key is missing.
 final class AbsentCipher: FileCipher {
   func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8]) {
     preconditionFailure("nothing is written without the key")

@@ -1,18 +1,20 @@
-// Where a database's keys come from, and what seals bytes with them: protocols, because the engine
-// has no cryptography of its own. The floor above brings AES-GCM; a test brings what watches it.
+// Where a database's keys come from, and how they encrypt bytes. These are protocols, because the
+// engine has no cryptography of its own. The layer above supplies AES-GCM, and a test supplies an
+// implementation that observes it.
 //
-// Three kinds of keys. What an app opens with, a *vault*, unwraps the database's own key, which the
-// superblock keeps wrapped. That key is never used on bytes: a key of its own is derived from it
-// for every file, from the file's number, its salt and what it holds. So places in a file are
-// nonces enough, and what was sealed for one place, file or database opens in no other.
+// There are three kinds of keys. An app opens a database with a *vault*, which unwraps the
+// database's own key; the superblock stores that key in wrapped form. The database's key is never
+// applied to bytes directly. A separate key is derived from it for every file, from the file's
+// number, its salt and its type. So positions in a file are sufficient as nonces, and data
+// encrypted for one position, file or database cannot be decrypted as any other.
 
-/// What a database was opened with: a key, or what makes one.
+/// What a database was opened with: a key, or something that produces one.
 package protocol Vault: Sendable {
-  /// A new key for a database with this identity, and what the superblock is to keep of it:
+  /// A new key for a database with this identity, and what the superblock is to store about it:
   /// `SealFormat.keptLength` bytes.
   func makeKey(for identity: [UInt8]) throws(EngineError) -> (key: any MasterKey, kept: [UInt8])
 
-  /// The key that `kept` holds; nil when this vault does not open it.
+  /// The key in `kept`; nil if this vault does not unwrap it.
   func openKey(
     _ kept: [UInt8], for identity: [UInt8]
   ) throws(EngineError) -> (any MasterKey)?
@@ -20,38 +22,38 @@ package protocol Vault: Sendable {
 
 /// A database's own key.
 package protocol MasterKey: AnyObject, Sendable {
-  /// What seals the bytes of one file, whose name among all files is `context`.
+  /// What encrypts the bytes of one file. `context` identifies the file among all files.
   func cipher(for context: [UInt8]) -> any FileCipher
 
-  /// Its bytes, for whoever wraps it.
+  /// Its bytes, for wrapping it.
   var secret: [UInt8] { get }
 
-  /// Thirty-two bytes that only who has the key can make of `bytes`.
+  /// Thirty-two bytes that only a holder of the key can compute from `bytes`.
   func proof(of bytes: [UInt8]) -> [UInt8]
 
-  /// Another key of the database, for who has this one: `SealFormat.wrappedLength` bytes.
+  /// Wraps another key of the database with this one: `SealFormat.wrappedLength` bytes.
   func wrap(_ other: any MasterKey, for identity: [UInt8]) -> [UInt8]
 
-  /// The key in such bytes; nil when they were not made with this key and for this database.
+  /// The key in such bytes; nil if they were not made with this key and for this database.
   func unwrap(_ wrapped: [UInt8], for identity: [UInt8]) -> (any MasterKey)?
 
-  /// A new key, which has nothing to do with this one.
+  /// A new key that is independent of this one.
   func makeOther() -> any MasterKey
 }
 
-/// Seals the bytes of one file. A nonce is twelve bytes and used once.
+/// Encrypts the bytes of one file. A nonce has twelve bytes and is used once.
 package protocol FileCipher: AnyObject, Sendable {
-  /// Seals the bytes from `start` to the end, in place, and appends the tag.
+  /// Encrypts the bytes from `start` to the end in place, and appends the tag.
   func seal(_ bytes: inout [UInt8], from start: Int, nonce: SealNonce, context: [UInt8])
 
-  /// Appends what was sealed in `sealed`, which ends with the tag. False, and nothing is appended,
-  /// when it was not sealed so.
+  /// Appends the plain form of `sealed`, which ends with the tag. Returns false and appends nothing
+  /// if it was not encrypted this way.
   func open(
     _ sealed: RawSpan, nonce: SealNonce, context: [UInt8], appendingTo output: inout [UInt8]
   ) -> Bool
 }
 
-/// What makes a sealing different from all others with the same key.
+/// Distinguishes an encryption from all others with the same key.
 package struct SealNonce: Sendable, Hashable {
   package static let length = 12
 
@@ -63,7 +65,7 @@ package struct SealNonce: Sendable, Hashable {
     self.extra = extra
   }
 
-  /// The twelve bytes, low byte first.
+  /// The twelve bytes, little-endian.
   package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.length)
@@ -73,19 +75,19 @@ package struct SealNonce: Sendable, Hashable {
   }
 }
 
-/// Numbers of sealed files.
+/// Sizes in encrypted files.
 package enum SealFormat {
-  /// Bytes of a tag.
+  /// The length of a tag.
   package static let tagLength = 16
-  /// Bytes that the superblock has for what is kept of keys.
+  /// The space in the superblock for stored keys.
   package static let keptLength = 960
-  /// Bytes of a database's key that is sealed with another: a nonce, the key and the tag.
+  /// The length of a database's key encrypted with another: a nonce, the key and the tag.
   package static let wrappedLength = SealNonce.length + 32 + tagLength
-  /// Bytes of a proof.
+  /// The length of a proof.
   package static let proofLength = 32
 }
 
-/// What a key of a file is for. The numbers are in the format.
+/// The purpose of a file's key. The numbers are part of the format.
 enum SealedFile: UInt8, Sendable {
   case log = 1
   case manifest = 2
@@ -93,25 +95,25 @@ enum SealedFile: UInt8, Sendable {
   case values = 4
   case pack = 5
   case content = 6
-  /// The first and the last key of a segment of a keyed group, which stand in the manifest.
+  /// The first and the last key of a segment of a keyed group, which are in the manifest.
   case bounds = 7
 }
 
-/// What stands sealed at a place of a file of blocks. The numbers are in the format.
+/// The type of an encrypted unit in a file of blocks. The numbers are part of the format.
 enum SealedUnit: UInt32, Sendable {
   case block = 0
   case section = 1
   case value = 2
   case piece = 3
-  /// A page of a filter: of its own, so that no other section can be offered as one.
+  /// A page of a filter. It has its own type, so that no other section can pass as one.
   case filter = 4
 }
 
-/// Seals and opens what is in one file, each unit by its place.
+/// Encrypts and decrypts the contents of one file, each unit by its position.
 final class FileSeal: Sendable {
   private let cipher: any FileCipher
   private let chance: @Sendable () -> UInt64
-  /// What seals the parts of keyed groups, in a log.
+  /// Encrypts the parts of keyed groups, in a log.
   let groups: GroupSeals?
 
   init(
@@ -122,11 +124,11 @@ final class FileSeal: Sendable {
     self.groups = groups
   }
 
-  /// Sixty-four random bits, for what may be written to one place twice: where a power cut has
-  /// taken the first without a trace.
+  /// Sixty-four random bits for units that may be written to one position twice, because a power
+  /// failure has erased the first without a trace.
   func random() -> UInt64 { chance() }
 
-  /// Seals the bytes from `start` on, which will stand at `offset` of the file.
+  /// Encrypts the bytes from `start` on, which will be at `offset` of the file.
   func seal(
     _ bytes: inout [UInt8], from start: Int, _ unit: SealedUnit, at offset: UInt64,
     context: [UInt8] = []
@@ -135,7 +137,7 @@ final class FileSeal: Sendable {
       &bytes, from: start, SealNonce(place: offset, extra: unit.rawValue), context: context)
   }
 
-  /// Appends what was sealed for this place; throws when it was not.
+  /// Appends the plain form of bytes encrypted for this position. Throws if they were not.
   func open(
     _ sealed: RawSpan, _ unit: SealedUnit, at offset: UInt64, context: [UInt8] = [],
     appendingTo output: inout [UInt8]
@@ -159,18 +161,18 @@ final class FileSeal: Sendable {
       && cipher.open(sealed, nonce: nonce, context: context, appendingTo: &output)
   }
 
-  /// Bytes whose checksum is right and that were not sealed with the key of their file.
+  /// Bytes with a valid checksum that were not encrypted with the key of their file.
   static var forged: MalformedBytes {
     MalformedBytes(at: 0, "it was not written with the key of this file and for this place")
   }
 
-  /// Bytes in the clear where all are sealed.
+  /// Unencrypted bytes in a file that is encrypted.
   static var unsealed: MalformedBytes {
     MalformedBytes(at: 0, "it is not encrypted, in a database that is")
   }
 }
 
-/// A directory whose files are sealed once its keys are known.
+/// A directory whose files are encrypted once its keys are known.
 final class KeyedDirectory: ForwardingDirectory {
   let base: any Directory
   private let held = Guarded<Keyring?>(nil)
@@ -182,7 +184,7 @@ final class KeyedDirectory: ForwardingDirectory {
 
   var keyring: Keyring? { held.withLock { $0 } }
 
-  /// Has files be sealed, and opened, with these keys from now on.
+  /// Encrypts and decrypts files with these keys from now on.
   func use(_ keyring: Keyring?) {
     keyring?.groups.attach(to: base)
     held.withLock { $0 = keyring }
