@@ -1,13 +1,14 @@
-// A group of commits as the server's function takes it: keys, values and commits as arrays side by
-// side, and apart from them the places in keys that only the server can fill in.
+// A group of commits in the form that the server's function takes: keys, values and commits as
+// parallel arrays, and separately the positions in keys that only the server can fill in.
 
 internal import OndolEngine
 
-/// The parameters of a commit, but for the last one.
+/// The parameters of a commit, except the last one.
 struct CommitCall: Sendable {
   private(set) var parameters = ParameterList()
 
-  /// Bytes of one group; the server takes a gigabyte in a message, and copies it some times.
+  /// The size limit of one group. The server accepts a gigabyte per message, and copies it several
+  /// times.
   static let mostBytes = 512 << 20
 
   /// - Throws: `.invalid` for a group that no store can commit, and `.tooLarge`.
@@ -61,8 +62,8 @@ struct CommitCall: Sendable {
     parameters.add(group.annotations.map { $0 })
   }
 
-  /// All of them.
-  /// - Parameter flush: whether the line is held until the group is durable.
+  /// All parameters.
+  /// - Parameter flush: whether the lock on the commit order is held until the group is durable.
   func parameters(flush: Bool) -> ParameterList {
     var parameters = parameters
     parameters.add(flush)

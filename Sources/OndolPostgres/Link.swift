@@ -1,21 +1,21 @@
-// A connection that is made when it is needed and made anew when it is gone. A call that may be
-// made twice is, with growing pauses, until whoever waits has waited long enough; one that may not
-// is made once, on a connection of which nothing bad is known.
+// A connection that is made when it is needed, and made again when it is lost. A repeatable call is
+// repeated, with growing pauses, until its caller's time limit. A call that must not be repeated is
+// made once, on a connection without known problems.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// What all links of a store have in common.
+/// The common settings of all links of a store.
 final class LinkSettings: Sendable {
   let address: PostgresAddress
-  /// How long one answer may take.
+  /// The time limit for one answer.
   let answerTime: Duration
-  /// How long calls are tried again.
+  /// How long calls are retried.
   let patience: Duration
-  /// How long calls take at most that somebody waits for and that are small.
+  /// The time limit for small calls that a caller waits for.
   private let limit = Guarded<Duration?>(nil)
   private let closed = Atomic(false)
-  /// The database that was opened, which each new connection must find again.
+  /// The opened database, which each new connection must find again.
   let opened = Guarded<OpenedDatabase?>(nil)
 
   init(_ address: PostgresAddress, answerTime: Duration, patience: Duration) {
@@ -24,10 +24,10 @@ final class LinkSettings: Sendable {
     self.patience = patience
   }
 
-  /// Has small calls that somebody waits for take no longer.
+  /// Limits the time of small calls that a caller waits for.
   func limitAnswers(to time: Duration) { limit.withLock { $0 = time } }
 
-  /// A time, or the limit where that is shorter and counts.
+  /// A time, or the limit if it applies and is shorter.
   fileprivate func limited(_ time: Duration, _ isLimited: Bool) -> Duration {
     guard isLimited, let limit = limit.withLock({ $0 }) else { return time }
     return min(time, limit)
@@ -38,26 +38,26 @@ final class LinkSettings: Sendable {
   func close() { closed.store(true, ordering: .releasing) }
 }
 
-/// Which database of those in the tables is open.
+/// Identifies the open database among those in the tables.
 struct OpenedDatabase: Sendable, Hashable {
   var number: Int32
   var identity: DatabaseIdentity
 }
 
-/// A connection, or the lack of one, which several databases may have in common.
+/// A connection, or the lack of one. Several databases may share it.
 final class Wire: Sendable {
   fileprivate let connection = Guarded<PostgresConnection?>(nil)
 }
 
-/// A database's way over a wire. One thread at a time uses it.
+/// A database's access to a wire. One thread at a time uses it.
 final class Link: Sendable {
   private let settings: LinkSettings
-  /// What a new connection is told first.
+  /// The initial commands on a new connection.
   private let greeting: @Sendable (PostgresConnection) throws(PostgresFailure) -> Void
   private let wire: Wire
   private var connection: Guarded<PostgresConnection?> { wire.connection }
 
-  /// Between two tries, at first and at most.
+  /// The first and the longest pause between two attempts.
   private static let pauses: (first: Duration, last: Duration) = (.milliseconds(10), .seconds(1))
 
   init(
@@ -69,20 +69,20 @@ final class Link: Sendable {
     self.greeting = greeting
   }
 
-  /// How often a call may be made.
+  /// How often a call may be attempted.
   enum Tries {
-    /// As often as it takes, for so long as the settings say.
+    /// As often as necessary, within the time limit of the settings.
     case many
-    /// Once a connection is there, once.
+    /// Once, after a connection is established.
     case one
-    /// Not longer than one attempt to connect.
+    /// No longer than one attempt to connect.
     case hasty
   }
 
-  /// Gives a connection to `body`. Blocks.
+  /// Passes a connection to `body`. Blocks.
   ///
-  /// - Parameter isLimited: whether it is a small call that somebody waits for. A large one that
-  ///   was given up would be made again, and given up again.
+  /// - Parameter isLimited: whether it is a small call that a caller waits for. A large call that
+  ///   exceeded the limit would only be repeated and exceed it again.
   func use<R>(
     _ tries: Tries, isLimited: Bool = false,
     _ body: (PostgresConnection) throws(PostgresFailure) -> R
@@ -108,8 +108,8 @@ final class Link: Sendable {
     }
   }
 
-  /// Gives the connection to `body` if there is one that nothing bad is known of. Nil when nothing
-  /// has come of it, for whatever reason: who makes the call as above is told the reason.
+  /// Passes the connection to `body` if there is one without known problems. Returns nil if this
+  /// fails for any reason; the regular call above reports the reason.
   func useAtOnce<R>(_ body: (PostgresConnection) throws(PostgresFailure) -> R?) -> R? {
     guard !settings.isClosed, let opened = settings.opened.withLock({ $0 }),
       let connection = connection.withLock({ $0.take() })
@@ -153,7 +153,7 @@ final class Link: Sendable {
     return made
   }
 
-  /// Makes sure once that a connection leads to the database that was opened.
+  /// Verifies once per connection that it leads to the opened database.
   private func find(_ connection: PostgresConnection) throws(PostgresFailure) {
     guard let opened = settings.opened.withLock({ $0 }), !connection.hasFound(opened) else {
       return
@@ -162,10 +162,10 @@ final class Link: Sendable {
     connection.note(opened)
   }
 
-  /// The kept connection, for whoever waits for what it hears.
+  /// The kept connection, for waiting for its notifications.
   var idle: PostgresConnection? { connection.withLock { $0 } }
 
-  /// Lets go of the connection.
+  /// Closes the connection.
   func close() {
     connection.withLock { $0 = nil }
   }

@@ -1,17 +1,18 @@
-// Hears of what others commit. One thread with one connection: it listens for notifications, asks
-// for the newest commit now and then in case one was missed, reads news for whoever asks for them,
-// and tells other processes of commits that were made here.
+// Listens for other processes' commits. One thread with one connection listens for notifications,
+// regularly asks for the newest commit in case a notification was missed, reads news for its
+// callers, and notifies other processes of commits made here.
 //
-// A notification is a doorbell and no more: anybody may send one, so what it says is looked up
-// before it is told. Ours are sent at most every few milliseconds, because the server holds a lock
-// of all its databases for each; and not on the way of a commit.
+// A notification is only a signal. Anyone may send one, so its contents are verified before they
+// are reported. Own notifications are sent at most every few milliseconds, because the server holds
+// a lock across all its databases for each. They are not sent as part of a commit.
 
 internal import OndolEngine
 internal import Synchronization
 
-/// The thread, for as long as somebody has this.
+/// The thread. It lives as long as this object.
 final class News: Sendable {
-  /// What the thread and its owner share: the thread holds on to this and not to the owner.
+  /// The state shared by the thread and its owner. The thread refers to this object and not to the
+  /// owner.
   private let hearing: Hearing
   private let worker: any Worker
 
@@ -24,7 +25,7 @@ final class News: Sendable {
     if hearing.begin() { worker.enqueue { [hearing] in hearing.run() } }
   }
 
-  /// Has the thread end.
+  /// Makes the thread end.
   func stop() { hearing.stop() }
 
   /// Waits until the thread has ended.
@@ -33,19 +34,19 @@ final class News: Sendable {
     await worker.stop()
   }
 
-  /// Notes that a commit was made here, of which others will be told.
+  /// Records that a commit was made here, so that other processes are notified of it.
   func ring(_ sequence: SequenceNumber) { hearing.ring(sequence) }
 
-  /// Notes, within what the thread's connection does, that there is nothing behind a commit: what
-  /// was heard of was not durable yet, and the server that had it is no more.
+  /// Records, on the thread's connection, that nothing follows a commit. The announced commits were
+  /// not durable yet, and the server that had them is gone.
   func findNothing(behind sequence: SequenceNumber) { hearing.findNothing(behind: sequence) }
 
-  /// Has `observer` told when the server is found not to answer, and when it does again.
+  /// Notifies `observer` when the server stops answering, and when it answers again.
   func observeReach(_ observer: @escaping @Sendable (_ isAway: Bool) -> Void) {
     hearing.observeReach(observer)
   }
 
-  /// Has the thread's connection do something.
+  /// Runs work on the thread's connection.
   func perform<R: Sendable>(
     _ tries: Link.Tries,
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
@@ -63,8 +64,8 @@ final class News: Sendable {
     return try result.get()
   }
 
-  /// Returns when there are commits behind a point, or when the time is over, or when the task is
-  /// cancelled: the newest that was heard of, or nil when the server says that it does not have the
+  /// Returns when there are commits after a point, the time has expired, or the task is cancelled.
+  /// Returns the newest announced commit, or nil if the server reports that it does not have the
   /// point.
   func wait(
     behind point: CommitPoint, until deadline: ContinuousClock.Instant
@@ -82,17 +83,17 @@ final class News: Sendable {
   }
 }
 
-/// What the thread does.
+/// The work of the thread.
 private final class Hearing: Sendable {
   struct Waiter: Sendable {
-    /// What is shown where it waits.
+    /// The newest visible commit of the waiting session.
     var point: CommitPoint
     var deadline: ContinuousClock.Instant
-    /// Gets whether the server has that, as far as is known.
+    /// Receives whether the server has that commit, as far as known.
     var continuation: CheckedContinuation<Bool, Never>
 
-    /// Whether a server whose newest commit that is, and was when this one waited already, has lost
-    /// what is shown.
+    /// Whether a server has lost the visible commits, given that this is its newest commit, and
+    /// already was when the waiting began.
     func isLost(at head: CommitPoint) -> Bool {
       head.sequence < point.sequence || head.sequence == point.sequence && head.time != point.time
     }
@@ -102,17 +103,17 @@ private final class Hearing: Sendable {
     var jobs: [@Sendable (Link) -> Void] = []
     var waiters: [UInt64: Waiter] = [:]
     var lastWaiter: UInt64 = 0
-    /// Those that are cancelled before they wait.
+    /// Waiters that were cancelled before they began to wait.
     var cancelled: Set<UInt64> = []
-    /// The newest commit when the server was asked last.
+    /// The newest commit at the last query.
     var heard = SequenceNumber.zero
-    /// The newest commit that was made here, of which nobody here need be told.
+    /// The newest commit made here. It need not be announced to this process.
     var own = SequenceNumber.zero
-    /// One of which others must be told.
+    /// A commit that other processes must be notified of.
     var bell: SequenceNumber?
     var hasBegun = false
     var isStopped = false
-    /// Whether the server did not answer when it was asked last.
+    /// Whether the server failed to answer the last query.
     var isAway = false
     var reachObserver: (@Sendable (_ isAway: Bool) -> Void)?
   }
@@ -127,10 +128,10 @@ private final class Hearing: Sendable {
     let isSet = Atomic(false)
   }
 
-  /// Between two notifications.
+  /// The pause between two notifications.
   private static let bellPause: Duration = .milliseconds(5)
-  /// Between two questions for the newest commit: at first, and at most with and without
-  /// notifications.
+  /// The pauses between two queries for the newest commit: the first, and the longest with and
+  /// without notifications.
   private static let pauses: (first: Duration, listening: Duration, deaf: Duration) = (
     .milliseconds(2), .seconds(1), .milliseconds(50)
   )
@@ -145,20 +146,20 @@ private final class Hearing: Sendable {
         try connection.run(script: "listen \"\(channel)\"")
         isListening.isSet.store(true, ordering: .relaxed)
       } catch {
-        // Some of the family have no notifications.
+        // Some PostgreSQL-compatible servers do not support notifications.
         guard case .refused = error, !error.passes else { throw error }
         isListening.isSet.store(false, ordering: .relaxed)
       }
     }
   }
 
-  /// The database's own channel, whatever others are in the server's.
+  /// The database's own channel, whatever other channels exist on the server.
   private static func channel(_ settings: LinkSettings) -> String? {
     guard let identity = settings.opened.withLock({ $0?.identity }) else { return nil }
     return "ondol_" + identity.text
   }
 
-  // MARK: - For others
+  // MARK: - Calls
 
   var newest: SequenceNumber { state.withLock { max($0.heard, $0.own) } }
 
@@ -196,7 +197,7 @@ private final class Hearing: Sendable {
       defer { state.bell = state.own }
       return state.bell == nil
     }
-    // One that is about to ring tells of this, too.
+    // A thread that is about to send a notification includes this commit.
     if isNew { pipe.wake() }
   }
 
@@ -215,7 +216,7 @@ private final class Hearing: Sendable {
     }
   }
 
-  /// False when there is nothing to wait for.
+  /// Returns false if there is nothing to wait for.
   func add(_ waiter: Waiter, as number: UInt64) -> Bool {
     let isTaken = state.withLock { state in
       if state.cancelled.remove(number) != nil { return false }
@@ -286,7 +287,7 @@ private final class Hearing: Sendable {
     var parameters = ParameterList()
     parameters.add(channel)
     parameters.add(String(sequence.rawValue))
-    // Whoever is not told asks by itself.
+    // A process that misses the notification queries the server itself.
     _ = try? link.use(.hasty) { connection throws(PostgresFailure) in
       _ = try connection.run(.notify, parameters)
     }
@@ -294,7 +295,7 @@ private final class Hearing: Sendable {
   }
 
   private func askForNewest(_ times: inout Times) {
-    // Before it is asked: what is shown later may be later than the answer.
+    // Before the query, because sessions that become visible later may be newer than the answer.
     let asking = state.withLock { $0.waiters }
     guard times.nextQuestion <= .now, !asking.isEmpty,
       let opened = settings.opened.withLock({ $0 })
@@ -333,7 +334,7 @@ private final class Hearing: Sendable {
     observer?(isAway)
   }
 
-  /// Tells those who wait that the server does not have what is shown where they do.
+  /// Reports to these waiters that the server does not have their visible commit.
   private func refuse(_ numbers: [UInt64]) {
     let waiters = state.withLock { state in
       numbers.compactMap { state.waiters.removeValue(forKey: $0) }
@@ -353,7 +354,7 @@ private final class Hearing: Sendable {
     for continuation in awake { continuation.resume(returning: true) }
   }
 
-  /// When there is something to be done though nobody says so.
+  /// When there is work to do even without an event.
   private func nextMoment(_ times: Times) -> ContinuousClock.Instant {
     state.withLock { state in
       var moment = ContinuousClock.now + .seconds(3600)

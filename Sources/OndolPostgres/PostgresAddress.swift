@@ -1,28 +1,28 @@
-// Where a database is: the address of a server as libpq reads it, and in its query the name of one
-// of the databases of ours that share its tables. What is shown to people has no passwords; nor has
-// an error about an address that cannot be read.
+// The location of a database: the address of a server as libpq reads it, and in its query the name
+// of one of the Ondol databases that share its tables. The displayed form contains no passwords.
+// Neither does an error about an unreadable address.
 
 internal import Ondol
 internal import OndolEngine
 
 /// The address of a database on PostgreSQL.
 struct PostgresAddress: Sendable {
-  /// Which of the databases in the tables; `ondol=` in the address.
+  /// The name of the database in the tables; `ondol=` in the address.
   let database: String
-  /// What people may see of the address.
+  /// The part of the address that may be shown.
   let name: String
-  /// What the library is given, in its order.
+  /// The settings for the library, in its order.
   let settings: [(name: String, value: String)]
-  /// What no message may contain.
+  /// Texts that no message may contain.
   let secrets: [String]
 
   private static let parameter = "ondol"
-  /// What `name` tells of the query.
+  /// The settings in the query that `name` includes.
   private static let shown: Set<String> = ["host", "port", "dbname"]
   private static let secret: Set<String> = ["password", "sslpassword"]
 
-  /// - Parameter text: `postgresql://user:password@host:port/database?ondol=name`, and what
-  ///   else libpq takes behind `?`.
+  /// - Parameter text: `postgresql://user:password@host:port/database?ondol=name`, with further
+  ///   parameters of libpq after `?`.
   /// - Throws: `.invalid`.
   init(_ text: String) throws(EngineError) {
     guard let scheme = ["postgresql://", "postgres://"].first(where: { text.hasPrefix($0) }) else {
@@ -67,8 +67,8 @@ struct PostgresAddress: Sendable {
     name = "postgresql://\(login)\(parts.last ?? "")\(path)?\(known)"
     self.secrets = secrets.flatMap { [$0, PercentCoding.decoded($0) ?? $0] }.filter { !$0.isEmpty }
     settings = [
-      // Whoever waits for a server that is gone without a word goes on waiting until somebody
-      // notices; the address may say otherwise.
+      // A client of a server that vanished silently waits until the failure is detected. The
+      // address may override these settings.
       ("application_name", "ondol"), ("connect_timeout", "5"), ("keepalives", "1"),
       ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
       ("tcp_user_timeout", "15000"),

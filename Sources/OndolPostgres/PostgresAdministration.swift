@@ -1,18 +1,17 @@
-// What an operator does to a server, and an app need not be allowed to: the tables are made and
-// brought up to date by their owner, and the app's user reads and writes them.
+// The operator's tasks on a server, which an app need not be allowed to perform: the owner creates
+// and upgrades the tables, and the app's user reads and writes them.
 
 package import OndolEngine
 
-/// Calls for the tables' owner.
+/// Calls for the owner of the tables.
 package struct PostgresAdministration: Sendable {
   let address: PostgresAddress
 
-  /// What people see of the address.
+  /// The displayed form of the address.
   package var name: String { address.name }
 
-  /// - Parameter address: as `PostgresStore` has it; which of the databases it names is of no
-  ///   matter.
-  /// - Throws: `.invalid` for an address that is none.
+  /// - Parameter address: as for `PostgresStore`. The database name in it does not matter.
+  /// - Throws: `.invalid` if it is not an address.
   package init(_ address: String) throws(EngineError) {
     self.address = try PostgresAddress(address)
   }
@@ -21,7 +20,7 @@ package struct PostgresAdministration: Sendable {
   func perform<R: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
   ) async throws(EngineError) -> R {
-    // Of its own: a server answers when it pleases.
+    // It needs its own thread, because a server may answer at any time.
     let worker = IOThreads().makeWorker(named: "ondol-server", for: .own)
     do throws(EngineError) {
       let result = try await worker.perform { [address] () throws(EngineError) -> R in
@@ -41,9 +40,9 @@ package struct PostgresAdministration: Sendable {
     }
   }
 
-  /// Makes the tables and functions where there are none or older ones, and lets `role` use them.
+  /// Creates or upgrades the tables and functions as needed, and lets `role` use them.
   ///
-  /// - Returns: whether anything was made.
+  /// - Returns: whether anything was created.
   package func prepare(for role: String? = nil) async throws(EngineError) -> Bool {
     guard role?.utf8.contains(0) != true else { throw .invalid(reason: "a role's name has a zero") }
     return try await perform { [address] connection throws(PostgresFailure) in
@@ -53,10 +52,10 @@ package struct PostgresAdministration: Sendable {
     }
   }
 
-  /// Brings the tables and functions up to date, and lets those use them who could before.
+  /// Upgrades the tables and functions, and keeps the access of the users who had it before.
   ///
   /// - Returns: whether there was anything to do.
-  /// - Throws: `.missing` when there are none.
+  /// - Throws: `.missing` if there are no tables.
   package func upgrade() async throws(EngineError) -> Bool {
     try await perform { [address] connection throws(PostgresFailure) in
       let isNew = try Schema.prepare(connection, address, creating: false)
@@ -69,13 +68,13 @@ package struct PostgresAdministration: Sendable {
 /// One of the databases in a server's tables.
 package struct DatabaseOnServer: Sendable, Equatable {
   package var name: String
-  /// Its newest commit; zero when it has none.
+  /// Its newest commit; 0 if it has none.
   package var version: UInt64
-  /// When that was made, in microseconds since 1970; nil when there is none.
+  /// The time of that commit in microseconds since 1970; nil if there is none.
   package var time: Int64?
-  /// Processes that have it open.
+  /// The number of processes that have it open.
   package var processes: Int
-  /// Whether a load has not come to its end.
+  /// Whether a load did not complete.
   package var isUnfinished: Bool
 }
 
@@ -90,7 +89,7 @@ extension PostgresAdministration {
           where x.db = b.db order by x.at desc limit 1) l order by b.name
       """)
 
-  /// All databases, by their names. `.missing` when there are no tables.
+  /// All databases, sorted by name. Throws `.missing` if there are no tables.
   package func list() async throws(EngineError) -> [DatabaseOnServer] {
     try await perform { [address] connection throws(PostgresFailure) in
       try Schema.prepare(connection, address, creating: false)
@@ -110,7 +109,7 @@ extension PostgresAdministration {
     }
   }
 
-  /// Lets go of what a process has pinned that has died in the middle of a load.
+  /// Releases the pins of a process that died during a load.
   private static let unpinLoad = Statement(
     name: "unpin",
     text: """
@@ -119,9 +118,9 @@ extension PostgresAdministration {
           and pg_try_advisory_xact_lock(7703, p.db)
       """)
 
-  /// Removes the database that the address names, and all that is in it.
+  /// Removes the database that the address names, with all its contents.
   ///
-  /// - Throws: `.missing` when there is none, `.inUse` while somebody has it open.
+  /// - Throws: `.missing` if it does not exist, `.inUse` while a process has it open.
   package func remove() async throws(EngineError) {
     try await perform { [address] connection throws(PostgresFailure) in
       try Schema.prepare(connection, address, creating: false)
@@ -144,7 +143,7 @@ extension Schema {
     name: "role",
     text: "select set_config('ondol.role', convert_from($1::bytea, 'UTF8'), false) is not null")
 
-  /// Lets `role`, and all who may add rows already, use the tables and the functions.
+  /// Lets `role`, and all users who may already add rows, use the tables and the functions.
   fileprivate static func grant(
     to role: String?, _ connection: PostgresConnection
   ) throws(PostgresFailure) {

@@ -1,12 +1,11 @@
-// What a server's failure means for the engine: whether it is worth another try, and which error
-// says so.
+// What a server's failure means for the engine: whether to retry, and which error to report.
 
 internal import OndolEngine
 internal import OndolPlatform
 
 extension PostgresFailure {
-  /// Codes of the server that pass: it goes down or comes up, has no connection to spare, is a
-  /// standby, or has undone a transaction for the sake of another.
+  /// Temporary error codes: the server is shutting down or starting, has no free connection, is a
+  /// standby, or has rolled back a transaction because of another one.
   private static let passing: Set<String> = [
     "25006", "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P04",
     "57P05",
@@ -21,7 +20,7 @@ extension PostgresFailure {
     }
   }
 
-  /// Whether the connection is of no more use.
+  /// Whether the connection is no longer usable.
   var endsConnection: Bool {
     switch self {
     case .lost: true
@@ -31,7 +30,7 @@ extension PostgresFailure {
     }
   }
 
-  /// The error for whoever has called.
+  /// The error for the caller.
   func error(of store: String) -> EngineError {
     switch self {
     case .told(let error): return error
@@ -52,10 +51,10 @@ extension PostgresFailure {
     }
   }
 
-  /// What our functions say of a commit that is not one of theirs.
+  /// The error code of our functions for a commit that is not part of the history.
   static let notInHistory = "OD001"
 
-  /// Whether somebody else has taken the number of a commit, where no lock has kept them off.
+  /// Whether another process has taken the number of a commit because no lock prevented it.
   var isTakenNumber: Bool {
     if case .refused("23505", _, "ondol_log_pkey") = self { return true }
     return false

@@ -1,9 +1,9 @@
-// Contents in parts, which come before the commit that speaks of them.
+// Contents in parts, which are written before the commit that names them.
 
 package import OndolEngine
 
 extension PostgresStore {
-  /// Calls after which nothing can be left of a content.
+  /// The number of calls after which nothing of a content can be left.
   private static let mostCuts =
     Int(ContentFrame.largestContent) / ContentPart.length / Schema.partsCutAtOnce
 
@@ -54,7 +54,7 @@ extension PostgresStore {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(range.count)
         for row in 0..<answer.rowCount {
-          // Behind a part that is missing nothing can be placed.
+          // Parts after a missing part cannot be placed.
           guard try answer.int32(row, 0) == lower &+ Int32(clamping: row) else { break }
           bytes += try answer.bytes(row, 1)
           guard bytes.count <= range.count else { throw .malformed("a part that is too long") }

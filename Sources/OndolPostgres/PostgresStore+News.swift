@@ -1,11 +1,11 @@
-// What others have committed, and versions that somebody still reads, or nobody.
+// Other processes' commits, and the versions that are still read or can be forgotten.
 
 package import OndolEngine
 
 extension PostgresStore {
   // MARK: - News
 
-  /// Bytes of rows after which news are cut off behind a group.
+  /// The size of rows after which news are cut after a group.
   private static let newsBytes: Int64 = 16 << 20
 
   package func commits(
@@ -31,14 +31,14 @@ extension PostgresStore {
     }
   }
 
-  /// Commits of one group at most; more are not sent together.
+  /// The most commits of one group. No more are sent together.
   private static let mostOfGroup: Int32 = 1 << 20
 
   private static func commits(
     in answer: PostgresAnswer, behind known: Int64
   ) throws(PostgresFailure) -> [RemoteCommit] {
     var commits: [RemoteCommit] = []
-    /// The number and the place of the group that is read.
+    /// The number and the start of the group that is being read.
     var group: (number: Int64, start: Int)?
     for row in 0..<answer.rowCount {
       let number = try answer.int64(row, 0)
@@ -60,7 +60,7 @@ extension PostgresStore {
       guard let group, offset >= 0, group.start + Int(offset) < commits.count else {
         throw .malformed("a row of commit \(offset) of a group that has none")
       }
-      // What the sender knows need not be kept any more.
+      // Commits that the sender knows need not be kept.
       if number + Int64(offset) <= known { continue }
       guard try answer.int64OrNull(row, 6) == number + Int64(offset) else {
         throw .malformed("commit \(number + Int64(offset)) lacks a row")
@@ -95,7 +95,7 @@ extension PostgresStore {
     parameters.add(process)
     parameters.add(Int64(clamping: point.sequence.rawValue))
     parameters.add(point.time)
-    // A year, and no more than a server's calendar has.
+    // A year, which is within the range of the server's calendar.
     parameters.add(min(microseconds, 31_536_000_000_000))
     return parameters
   }
@@ -130,7 +130,7 @@ extension PostgresStore {
     }
   }
 
-  /// Groups whose rows are looked through in one transaction.
+  /// The number of groups whose rows are examined in one transaction.
   private static let groupsAtOnce: Int32 = 256
 
   package func forget() async throws(EngineError) -> Int {
@@ -145,16 +145,16 @@ extension PostgresStore {
         guard words.count == 2, words[0] >= 0 else { throw .malformed("what is forgotten") }
         return words
       }
-      // Groups that have changed nothing leave nothing to forget.
+      // Groups without changes leave nothing to forget.
       if words[0] > 0 || words[1] == 0 { return Int(clamping: words[0]) }
     }
   }
 
   // MARK: - History
 
-  /// Bytes behind the first annotation after which no more are read at once.
+  /// The size after the first annotation above which no more are read at once.
   private static let historyBytes: Int64 = 1 << 20
-  /// Annotations that are let go of in one transaction.
+  /// The number of annotations that are removed in one transaction.
   private static let trimmedAtOnce: Int32 = 2_000
 
   package func history(
@@ -162,7 +162,7 @@ extension PostgresStore {
   ) async throws(EngineError) -> RemoteHistory {
     var parameters = ParameterList()
     parameters.add(try opened())
-    // One that no commit has, and so has none behind it.
+    // A number that no commit has, so that nothing follows it.
     parameters.add(min(Int64(clamping: sequence.rawValue), .max - 1))
     parameters.add(Int32(clamping: max(1, count)))
     parameters.add(Self.historyBytes)
@@ -233,7 +233,7 @@ extension PostgresStore {
     return try await word(of: .remove, parameters, PostgresAnswer.bool)
   }
 
-  /// The one word that a statement answers.
+  /// The single word that a statement returns.
   ///
   /// - Parameter read: reads it at a row and a column.
   func word<R: Sendable>(
@@ -247,7 +247,7 @@ extension PostgresStore {
     }
   }
 
-  /// Does what may be done twice and is in no hurry.
+  /// Performs work that is repeatable and not urgent.
   func upkeep<R: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
   ) async throws(EngineError) -> R {

@@ -1,4 +1,4 @@
-// Reading rows: one round trip each, on a connection that is borrowed for as long.
+// Reads rows, in one round trip each, on a borrowed connection.
 
 package import OndolEngine
 internal import Synchronization
@@ -15,7 +15,7 @@ extension PostgresStore {
     if !upper.isEmpty { parameters.add(upper) }
     var (short, long) = try read(statement, parameters, asOf: base)
     if !long.isEmpty {
-      // Two lists, each in order and each with as many as were asked for, if there are.
+      // Two lists, both sorted, and each with the requested number of rows if that many exist.
       let isBefore = { (left: RemoteRow, right: RemoteRow) in
         let order = left.key.bytes.compare(right.key.bytes)
         return reversed ? order > 0 : order < 0
@@ -54,8 +54,8 @@ extension PostgresStore {
 
   // MARK: - One row
 
-  /// For how long an answer that was expected at once is waited for, at least. It may be late, and
-  /// a timer that is over before the system's next tick costs ten microseconds each time.
+  /// The minimum wait for an answer that is expected at once. The answer may be late, and a timer
+  /// that expires before the system's next tick costs ten microseconds each time.
   private static let longestGlance = Duration.milliseconds(10)
 
   package func rowsAtOnce(
@@ -71,14 +71,14 @@ extension PostgresStore {
     }
   }
 
-  /// A question for one row.
+  /// A request for one row.
   private struct OneRow {
     var key: [UInt8]
     var base: CommitPoint
     var parameters: ParameterList
   }
 
-  /// Nil where it must be asked for as one of many.
+  /// Nil if the row must be requested as one of many.
   private func oneRow(_ key: [UInt8], asOf base: CommitPoint) throws(EngineError) -> OneRow? {
     guard key.count <= Schema.longestHead,
       inner.load(ordering: .relaxed) != base.sequence.rawValue
@@ -88,7 +88,7 @@ extension PostgresStore {
     return OneRow(key: key, base: base, parameters: parameters)
   }
 
-  /// The row, or that there is none; nil where the answer does not say so, or is late.
+  /// The row, or that there is none. It is nil if the answer does not determine that, or is late.
   private func read(
     _ call: OneRow, over connection: PostgresConnection,
     until deadline: ContinuousClock.Instant?
@@ -119,7 +119,7 @@ extension PostgresStore {
     return [RemoteRow(key: call.key, sequence: sequence, value: value)]
   }
 
-  /// Remembers how long an answer has taken, beside those before it.
+  /// Records the duration of an answer, together with earlier ones.
   private func note(_ time: Duration) {
     let (seconds, fraction) = time.components
     let new = Int64(min(seconds, 3600)) * 1_000_000_000 + fraction / 1_000_000_000
@@ -143,7 +143,7 @@ extension PostgresStore {
     .outOfStep(reason: "\(name) has no commit \(base.sequence.rawValue)")
   }
 
-  /// Rows with keys that an index takes, and the others; each in the server's order.
+  /// Rows with keys short enough for an index, and the others. Each list is in the server's order.
   private func read(
     _ statement: Statement, _ parameters: ParameterList, asOf base: CommitPoint
   ) throws(EngineError) -> (short: [RemoteRow], long: [RemoteRow]) {

@@ -1,7 +1,7 @@
-// A database on PostgreSQL. Commits go over one connection, in the order in which they are asked
-// for; what others commit is heard of and read on another, see `News`; rows are read on a few, and
-// whatever is in no hurry borrows one of those. Each connection has a thread that may block, or a
-// caller that may.
+// A database on PostgreSQL. Commits use one connection, in the order of the requests. A second
+// connection listens for other processes' commits and reads them; see `News`. A few more
+// connections read rows, and work without urgency borrows one of those. Each connection has a
+// thread that may block, or a caller that may.
 
 package import OndolEngine
 internal import Synchronization
@@ -10,7 +10,7 @@ internal import Synchronization
 package final class PostgresStore: RemoteStore {
   package let name: String
   let settings: LinkSettings
-  /// Reads, and what is in no hurry.
+  /// Reads, and work without urgency.
   let readers: Readers
   private let creates: Bool
   private let committer: Link
@@ -19,33 +19,35 @@ package final class PostgresStore: RemoteStore {
   let news: News
 
   private struct State: Sendable {
-    /// Whether nobody else wanted to commit when this one did last.
+    /// Whether no other commit was waiting at the last commit.
     var wasAlone = true
-    /// The group that was sent last, and what its sender knew: how far back to look for it.
+    /// The group that was sent last, and the commit that its sender knew, from which the search for
+    /// it starts.
     var sent: (origin: Int64, part: Int64, known: SequenceNumber)?
   }
 
   private let state = Guarded(State())
 
-  /// How soon an answer must be expected for a caller to wait on the spot.
+  /// How soon an answer must be expected for a caller to wait on its own thread.
   let promptness: Duration
-  /// Nanoseconds that answers with one row take lately; none are expected before the first.
+  /// The recent duration of answers with one row, in nanoseconds. No prompt answer is expected
+  /// before the first one.
   let pace = Atomic(Int64.max)
-  /// A commit as of which rows are asked for, and which is not the last of its group.
+  /// A commit that rows are requested as of, and that is not the last of its group.
   let inner = Atomic(UInt64.max)
 
-  /// Connects to nothing yet.
+  /// Does not connect yet.
   ///
   /// - Parameters:
-  ///   - address: `postgresql://user:password@host:port/database?ondol=name`: of the server, of one
-  ///     of its databases and, behind `ondol=`, of the one of Ondol's in it; `default` without.
-  ///     What else is behind `?` is as libpq has it.
-  ///   - creates: whether a database is made where there is none.
-  ///   - answerTime: how long an answer may take before the server is given up.
-  ///   - patience: how long calls are tried again that may be made twice.
-  ///   - promptness: how soon an answer must be expected for a caller to wait on the spot; about
-  ///     what it takes to hand the waiting to another thread and back.
-  /// - Throws: `.invalid` for an address that is none.
+  ///   - address: `postgresql://user:password@host:port/database?ondol=name`: the server, one of
+  ///     its databases and, after `ondol=`, the Ondol database in it (`default` if omitted). Other
+  ///     parameters after `?` are those of libpq.
+  ///   - creates: whether to create the database if it does not exist.
+  ///   - answerTime: how long an answer may take before the server is considered unreachable.
+  ///   - patience: how long repeatable calls are retried.
+  ///   - promptness: how soon an answer must be expected for a caller to wait on its own thread. It
+  ///     is about the time that it takes to pass the wait to another thread and back.
+  /// - Throws: `.invalid` if it is not an address.
   package init(
     _ address: String, creates: Bool = true, threads: any ThreadSource = IOThreads(),
     answerTime: Duration = .seconds(60), patience: Duration = .seconds(3),
@@ -59,7 +61,8 @@ package final class PostgresStore: RemoteStore {
     name = address.name
     readers = Readers(settings)
     committer = Link(settings)
-    // Threads of their own: a server answers when it pleases, and news come when others commit.
+    // They have their own threads, because a server may answer at any time, and news arrive when
+    // other processes commit.
     commitWorker = threads.makeWorker(named: "ondol-commits", for: .own)
     upkeepWorker = threads.makeWorker(named: "ondol-upkeep", for: .own)
     news = News(settings, threads.makeWorker(named: "ondol-news", for: .own))
@@ -85,7 +88,7 @@ package final class PostgresStore: RemoteStore {
 
   // MARK: - Opening
 
-  /// How long what is newest at opening is kept.
+  /// How long the commit that is newest at the open is kept.
   private static let firstLease: Int64 = 600_000_000
 
   package func open(_ process: Int64) async throws(EngineError) -> RemoteHead {
@@ -120,7 +123,7 @@ package final class PostgresStore: RemoteStore {
           guard let point = try Self.head(connection, opened.number) else {
             throw .malformed("a database without a first commit")
           }
-          // Pinned first: what is forgotten meanwhile was not given out.
+          // Pinned first, because everything that is forgotten meanwhile was not returned.
           let pin = Self.pin(opened.number, process, point, Self.firstLease)
           let answer = try connection.run(.hold, pin)
           try answer.expect(columns: 1)
@@ -150,7 +153,7 @@ package final class PostgresStore: RemoteStore {
     }
   }
 
-  /// The newest commit; nil where the database is gone.
+  /// The newest commit; nil if the database is gone.
   static func head(
     _ connection: PostgresConnection, _ database: Int32
   ) throws(PostgresFailure) -> CommitPoint? {
@@ -162,7 +165,7 @@ package final class PostgresStore: RemoteStore {
     return try point(try answer.int64(0, 0), try answer.int64(0, 1))
   }
 
-  /// A commit's number and time as the server has them.
+  /// A commit's number and time in the server's form.
   static func point(
     _ number: Int64, _ time: Int64
   ) throws(PostgresFailure) -> CommitPoint {
@@ -186,7 +189,7 @@ package final class PostgresStore: RemoteStore {
           try commit(call, isDurable, connection)
         }
       } catch {
-        // It may be committed for all that is known.
+        // It may have been committed.
         if case .corrupt(_, _, let reason) = error {
           committer.close()
           throw .unreachable(reason: "\(name): \(reason)")
@@ -203,8 +206,9 @@ package final class PostgresStore: RemoteStore {
   private func commit(
     _ call: CommitCall, _ isDurable: Bool, _ connection: PostgresConnection
   ) throws(PostgresFailure) -> RemoteAppend {
-    // Alone, the line may be held until the group is durable: nobody waits in it. Otherwise it is
-    // let go of before, and a barrier sent along makes the group durable.
+    // A single commit may hold the lock on the commit order until the group is durable, because no
+    // other commit waits for it. Otherwise the lock is released earlier, and a barrier sent along
+    // makes the group durable.
     let flush = isDurable && state.withLock { $0.wasAlone }
     let parameters = call.parameters(flush: flush)
     let answer: PostgresAnswer
@@ -282,7 +286,7 @@ package final class PostgresStore: RemoteStore {
       var parameters = ParameterList()
       parameters.add(opened.number)
       parameters.add(process)
-      // A pin that cannot be taken away runs out.
+      // A pin that cannot be removed expires.
       try? await commitWorker.perform { [self, parameters] () throws(EngineError) in
         try committer.use(.hasty) { connection throws(PostgresFailure) in
           _ = try connection.run(.release, parameters)

@@ -1,14 +1,14 @@
-// Connections for reading, and for what is in no hurry: all databases of one process on one server
-// share them. A process that has a hundred databases open would have four hundred otherwise. Which
-// of the databases are there is made sure of for each connection and each database once.
+// Connections for reading, and for work without urgency. All databases of one process on one server
+// share them. Otherwise a process with a hundred open databases would have four hundred. For each
+// connection and each database, its existence is verified once.
 
 internal import OndolEngine
 
-/// The wires to one server.
+/// The connections to one server.
 final class ReaderWires: Sendable {
   let turnstile: Turnstile<Wire>
 
-  /// Connections are made when they are needed, the last one that was given back goes first.
+  /// Connections are made when needed. The connection that was returned last is used first.
   private static let count = 8
 
   private struct Reference: Sendable {
@@ -21,8 +21,8 @@ final class ReaderWires: Sendable {
     turnstile = Turnstile((0..<Self.count).map { _ in Wire() })
   }
 
-  /// Those that all databases of an address share, for as long as somebody has them. Another user
-  /// or another setting is another address.
+  /// The connections that all databases of an address share, as long as they are in use. A
+  /// different user or setting makes a different address.
   static func shared(_ address: PostgresAddress) -> ReaderWires {
     let key = address.settings.map { "\($0.name)=\($0.value)" }.joined(separator: "\0")
     return known.withLock { known in
@@ -45,7 +45,7 @@ struct Readers: Sendable {
     wires = .shared(settings.address)
   }
 
-  /// Lends a link to `body`. Blocks while there is none.
+  /// Lends a link to `body`. Blocks until one is free.
   func withOne<R, E: Error>(_ body: (Link) throws(E) -> R) throws(E) -> R {
     try wires.turnstile.withOne { (wire) throws(E) in try body(Link(settings, over: wire)) }
   }

@@ -1,17 +1,18 @@
-// The tables on a server: made by whoever comes first, found by all others, and refused when a
-// later version has made them.
+// The tables on a server. The first process creates them, all others find them, and tables of a
+// later version are rejected.
 
 internal import OndolEngine
 
-/// What is in a server's database besides other people's tables.
+/// Ondol's part of a server's database, besides other tables.
 enum Schema {
   /// The version of the tables, and of the functions' names.
   static let version: Int32 = 1
 
-  /// Bytes of a key that an index takes; a third of a page is 2,704, less what stands beside it.
+  /// The longest key that an index accepts. A third of a page is 2,704 bytes, less the neighbouring
+  /// data.
   static let longestHead = 2400
 
-  /// Servers before that lack incremental sorts, without which reading backwards is slow.
+  /// Earlier servers lack incremental sorts, without which reading backwards is slow.
   private static let oldestServer = 130_000
 
   // MARK: - A connection
@@ -30,9 +31,9 @@ enum Schema {
       where current_setting('synchronous_commit') = 'off'
     """
 
-  /// Tells a new connection what all statements rely on: that each has a snapshot of its own, that
-  /// a commit is durable unless a statement says otherwise, and that plans go by an index, whatever
-  /// the server believes to know of tables that have just been made.
+  /// Establishes on a new connection what all statements rely on: each statement has its own
+  /// snapshot, a commit is durable unless a statement says otherwise, and plans use an index,
+  /// whatever the server's statistics say about newly created tables.
   static func begin(
     _ connection: PostgresConnection, _ address: PostgresAddress
   ) throws(PostgresFailure) {
@@ -47,25 +48,25 @@ enum Schema {
 
   // MARK: - The tables
 
-  /// What an app's user reads and writes, beside the names of databases.
+  /// The tables that an app's user reads and writes, in addition to the names of databases.
   static let tables = [
     "ondol_log", "ondol_row", "ondol_long", "ondol_pin", "ondol_fence", "ondol_drop",
     "ondol_history", "ondol_part",
   ]
 
-  /// The functions that came last.
+  /// The functions that were added last.
   private static let functions = [
     "ondol_trim_1(int, bigint, bigint, int)", "ondol_cut_1(int, bytea)",
     "ondol_hold_2(int, bigint, bigint, bigint, bigint)", "ondol_load_1(int)",
   ]
 
-  /// Names as a statement has them.
+  /// Names in the form of a statement.
   static func list(_ names: [String]) -> String {
     names.map { "'\($0)'" }.joined(separator: ", ")
   }
 
-  /// Whether there are tables and all functions, which rights on them the user lacks, which one it
-  /// lacks to make them, and whether they are its own.
+  /// Whether the tables and all functions exist, which rights on them the user lacks, which right
+  /// it lacks to create them, and whether it owns them.
   private static let present = Statement(
     name: "present",
     text: """
@@ -88,18 +89,18 @@ enum Schema {
   private static let readVersion = Statement(
     name: "version", text: "select version from ondol_schema limit 2")
 
-  /// Makes the tables where there are none, and functions that an older version has not made.
+  /// Creates the tables if there are none, and the functions that an older version lacks.
   ///
-  /// - Returns: whether anything was made.
-  /// - Throws: `.missing` when there are no tables and none are to be made, `.denied` when the user
-  ///   may not do what is needed.
+  /// - Returns: whether anything was created.
+  /// - Throws: `.missing` if there are no tables and none may be created, `.denied` if the user
+  ///   lacks a required right.
   @discardableResult
   static func prepare(
     _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool
   ) throws(PostgresFailure) -> Bool {
     let found = try look(connection)
     guard found.hasTables || creating else { throw .told(.missing(path: address.name)) }
-    // Before anything is made beside the tables of a later version.
+    // Before anything is created alongside the tables of a later version.
     if found.hasTables {
       if let lacking = found.lacking { throw denied("its user lacks \(lacking)", address) }
       try check(connection, address)
@@ -122,7 +123,7 @@ enum Schema {
 
   private struct Found {
     var hasTables: Bool
-    /// Whether there are all functions of this version, too.
+    /// Whether all functions of this version exist as well.
     var isWhole: Bool
     var lacking: String?
     var lackingToMake: String?
@@ -139,9 +140,9 @@ enum Schema {
       isOwned: try answer.bool(0, 4))
   }
 
-  /// Makes what is not there, in one transaction behind a lock. Who had to wait for the lock looks
-  /// once more: the script locks tables even where it makes nothing, in another order than those
-  /// who write to them already.
+  /// Creates whatever is missing, in one transaction protected by a lock. A process that had to
+  /// wait for the lock checks again, because the script locks tables even if it creates nothing,
+  /// and in another order than processes that already write to them.
   private static func make(_ connection: PostgresConnection) throws(PostgresFailure) {
     do throws(PostgresFailure) {
       try connection.run(script: "begin; select pg_advisory_xact_lock(7700, 0)")
@@ -171,7 +172,7 @@ enum Schema {
     }
   }
 
-  // MARK: - A database in them
+  // MARK: - A database in the tables
 
   private static let readDatabase = Statement(
     name: "database",
@@ -179,8 +180,9 @@ enum Schema {
       select db, identity, loading from ondol_database where name = convert_from($1::bytea, 'UTF8')
       """)
 
-  /// Makes a database where there is none. The lock keeps two who do so apart. It is not the one of
-  /// those who make tables, who wait for whoever has begun to write to one.
+  /// Creates a database if it does not exist. The lock excludes concurrent creations. It differs
+  /// from the lock for creating tables, which waits for every process that has begun to write to
+  /// one.
   private static let makeDatabase = Statement(
     name: "make",
     text: """
@@ -196,15 +198,15 @@ enum Schema {
         select db, 0, 1, 0, 0, 0, 0, '{}', '{}' from made
       """)
 
-  /// The database of the address's name, made where there is none.
+  /// The database with the address's name, created if it does not exist.
   ///
-  /// - Parameter filling: whether it is filled, and need not be whole.
-  /// - Throws: `.missing` when there is none and none is to be made.
+  /// - Parameter filling: whether it is being filled and may be incomplete.
+  /// - Throws: `.missing` if it does not exist and may not be created.
   static func open(
     _ connection: PostgresConnection, _ address: PostgresAddress, creating: Bool,
     filling: Bool = false
   ) throws(PostgresFailure) -> OpenedDatabase {
-    // Another one may be made between the two, under the number that was to be given.
+    // Another database may be created between the two steps, with the number that was chosen.
     for _ in 0..<100 {
       if let (found, isWhole) = try read(connection, address) {
         guard isWhole || filling else {
@@ -229,7 +231,7 @@ enum Schema {
       .notADatabase(path: address.name, reason: "its table ondol_database keeps nothing"))
   }
 
-  /// Makes sure that a new connection leads to the database that was opened.
+  /// Verifies that a new connection leads to the opened database.
   static func find(
     _ opened: OpenedDatabase, _ connection: PostgresConnection, _ address: PostgresAddress
   ) throws(PostgresFailure) {

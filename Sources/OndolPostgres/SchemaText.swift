@@ -1,10 +1,11 @@
-// The tables and the functions, as Decisions 0071 has found them out; 0073 says what is different.
-// Functions have the version in their names, so that two versions of this can use one server.
+// The tables and the functions, as Decisions 0071 has established them; 0073 describes the
+// differences. The names of functions include the version, so that two versions of this product can
+// use one server.
 
 internal import OndolEngine
 
 extension Schema {
-  /// What makes the tables, where there are none, and the functions: in one transaction, behind a
+  /// Creates the tables if there are none, and the functions, in one transaction protected by a
   /// lock.
   static let script = """
     create table if not exists ondol_schema (version int not null);
@@ -74,8 +75,8 @@ extension Schema {
     \(functions)
     """
 
-  /// When the server clears away what is dead: by the size that is usual elsewhere it would let a
-  /// fifth of a large table be so. Rows of a few are changed all the time, and have room beside.
+  /// When the server removes dead rows. The usual threshold would tolerate a fifth of a large
+  /// table. The rows of a few tables change constantly, and get free space for that.
   private static let upkeep = """
     alter table ondol_row set (autovacuum_vacuum_scale_factor = 0.02,
       autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1,
@@ -96,9 +97,9 @@ extension Schema {
 
     """
 
-  /// What an annotation takes beside its bytes, about.
+  /// The approximate size of an annotation in addition to its bytes.
   private static let annotationBytes = 64
-  /// Parts of contents that go in one transaction: 256 MiB.
+  /// The parts of contents that are removed in one transaction: 256 MiB.
   static let partsCutAtOnce = 1_024
 
   private static let functions = """

@@ -1,4 +1,4 @@
-// What a store asks a server, but for the schema.
+// The statements of a store, except those of the schema.
 
 internal import OndolEngine
 
@@ -11,8 +11,8 @@ extension Statement {
         $14::int[], $15::int[], $16::int[], $17::bool, $18::bytea[], $19::bool)
       """)
 
-  /// A transaction with one small record: what was committed before it is durable, also on the
-  /// synchronous standbys, once it has been answered.
+  /// A transaction with one small record. Once it has been answered, everything committed before it
+  /// is durable, including on the synchronous standbys.
   static let barrier = Statement(
     name: "barrier", text: "select pg_logical_emit_message(true, 'o', '')")
 
@@ -52,8 +52,8 @@ extension Statement {
   static let forget = Statement(
     name: "forget", text: "select ondol_forget_1($1::int, $2::int)")
 
-  /// What the commits behind $2 have said, $3 of them, and $4 bytes behind the first. In front
-  /// stands the newest commit, and the time of $2 where what is kept tells it.
+  /// The annotations of the commits after $2: $3 of them, up to $4 bytes after the first. They
+  /// follow the newest commit, and the time of $2 if the kept history contains it.
   static let history = Statement(
     name: "history",
     text: """
@@ -110,7 +110,7 @@ extension Statement {
     name: "count",
     text: "select count(*) from ondol_part where db = $1::int and content = $2::bytea")
 
-  /// Parts $3 to $4 of a content, and of each the bytes that are among $5 ..< $6 of the content.
+  /// Parts $3 to $4 of a content, and from each part the bytes within $5 ..< $6 of the content.
   static let content = Statement(
     name: "content",
     text: """
@@ -131,16 +131,17 @@ extension Statement {
 
   // MARK: - Rows
 
-  /// What comes in front of rows: the floor in the place of a number, and the time of the commit as
-  /// of which they are, null when there is no such one. One statement with them has one snapshot
-  /// with them. $1 is the database, $2 the commit.
+  /// The first row before the other rows: the floor in place of a number, and the time of the
+  /// commit that the rows are as of, or null if there is no such commit. A single statement for
+  /// both has a single snapshot. $1 is the database, $2 the commit.
   private static let front = """
     (select null::bytea, (select p.seq from ondol_pin p where p.db = $1::int and p.process = 0),
       (select case when $2::bigint < l.at + l.n then int8send(l.time + $2::bigint - l.at) end
         from ondol_log l where l.db = $1::int and l.at <= $2::bigint order by l.at desc limit 1))
     """
 
-  /// Rows in a range: $3 its lower bound, $4 how many, $5 its upper bound where it has one.
+  /// Rows in a range: $3 is its lower bound, $4 the number of rows, $5 its upper bound if it has
+  /// one.
   static func range(reversed: Bool, bounded: Bool) -> Statement {
     let order = reversed ? "desc" : "asc"
     let head = { (number: Int) in "substr($\(number)::bytea, 1, \(Schema.longestHead))" }
@@ -177,10 +178,10 @@ extension Statement {
           order by seq desc limit 1) r where r.value is not null)
       """)
 
-  /// The row at one key, $3, beside the end of the newest group up to $2: two looks into indexes.
-  /// Where the end is $2, and the time is right, that says as much as what is in front of others:
-  /// of what is forgotten only the group stays in the log that ends with the floor. Where it is
-  /// not, `keys` has to be asked. The null refuses a column of another type.
+  /// The row at one key, $3, with the end of the newest group up to $2: two index lookups. If the
+  /// end is $2 and the time matches, this is as conclusive as the first row of the other
+  /// statements, because only the group that ends at the floor stays in the log after rows are
+  /// forgotten. Otherwise `keys` must be used. The null rejects a column of another type.
   static let row = Statement(
     name: "row",
     text: """
@@ -192,7 +193,7 @@ extension Statement {
           order by seq desc limit 1) r on true
       """)
 
-  /// Rows at keys that are longer than an index takes.
+  /// Rows at keys that are too long for an index.
   static let longKeys = Statement(
     name: "longKeys",
     text: """

@@ -1,11 +1,11 @@
-// What the library makes of an address, without connecting.
+// What the library derives from an address without connecting.
 
 internal import CLibPQ
 
 /// Calls into libpq that need no connection.
 enum Library {
-  /// Whether the library can read an address. What it says of one that it cannot is not told: it
-  /// quotes from it, and there may be a password.
+  /// Whether the library can read an address. Its message about an unreadable address is not passed
+  /// on, because it quotes the address, which may contain a password.
   static func canRead(_ address: String) -> Bool {
     var message: UnsafeMutablePointer<CChar>?
     let options = unsafe PQconninfoParse(address, &message)

@@ -1,15 +1,15 @@
-// What a statement is given, in the server's binary form and in one buffer: a group of commits is
-// megabytes now and then, and is copied once here and once into the library's buffer.
+// The parameters of a statement in the server's binary form, in one buffer. A group of commits may
+// be several megabytes. It is copied once here and once into the library's buffer.
 
 internal import OndolEngine
 
 /// The parameters of one call, in order.
 struct ParameterList: Sendable {
-  /// Where the bytes of each are; nil is null.
+  /// The position of each parameter's bytes; nil is null.
   private(set) var places: [Range<Int>?] = []
   private(set) var buffer: [UInt8] = []
 
-  /// Types of elements, by the numbers the server has for them.
+  /// Types of elements, by the server's numbers.
   private enum ElementType: Int32 {
     case bytes = 17
     case int64 = 20
@@ -18,7 +18,7 @@ struct ParameterList: Sendable {
 
   init() {}
 
-  /// Bytes of all.
+  /// The total size.
   var count: Int { buffer.count }
 
   mutating func add(_ value: Int32) { place { $0.appendBigEndian(value) } }
@@ -73,8 +73,9 @@ struct ParameterList: Sendable {
     places.append(start..<buffer.count)
   }
 
-  /// An array is its dimensions, whether it has nulls, the type, and for each dimension its length
-  /// and its first index; then each element with its length in front. An empty one has none.
+  /// An array consists of the number of its dimensions, whether it has nulls, its type, the length
+  /// and first index of each dimension, and then each element preceded by its length. An empty
+  /// array has no dimension.
   private static func beginArray(
     of type: ElementType, _ count: Int, hasNulls: Bool, _ buffer: inout [UInt8]
   ) {

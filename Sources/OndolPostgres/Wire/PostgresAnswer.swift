@@ -1,5 +1,5 @@
-// The rows a server has answered with, in its binary form. A server may be another than it says, or
-// have other tables than ours: every column's presence and length is looked at before it is read.
+// The rows of a server's answer in binary form. A server may not be what it claims, or may have
+// different tables. So the presence and length of every column are checked before it is read.
 
 internal import CLibPQ
 internal import OndolEngine
@@ -7,12 +7,12 @@ internal import OndolEngine
 /// Rows of one statement.
 @safe
 final class PostgresAnswer {
-  // Safe: made by the library, given to nobody else and cleared once, in the end.
+  // Safe: created by the library, passed to no other owner and cleared once, at the end.
   private let result: OpaquePointer
   let rowCount: Int
   private let columnCount: Int
 
-  /// - Parameter result: what this owns from now on.
+  /// - Parameter result: owned by this object from now on.
   init(owning result: OpaquePointer) {
     unsafe self.result = result
     rowCount = unsafe Int(PQntuples(result))
@@ -23,14 +23,14 @@ final class PostgresAnswer {
     unsafe PQclear(result)
   }
 
-  /// Throws when there are not as many columns.
+  /// Throws if there are fewer columns.
   func expect(columns: Int) throws(PostgresFailure) {
     guard columnCount == columns else {
       throw .malformed("\(columnCount) columns in the place of \(columns)")
     }
   }
 
-  /// Lends the bytes at a place; nil when that is null.
+  /// Lends the bytes at a position; nil if the value is null.
   private func withBytes<R>(
     _ row: Int, _ column: Int, _ body: (RawSpan) throws(PostgresFailure) -> R
   ) throws(PostgresFailure) -> R? {
@@ -43,7 +43,7 @@ final class PostgresAnswer {
     guard count >= 0, let start = unsafe PQgetvalue(result, row, column) else {
       throw .malformed("a value without bytes")
     }
-    // Safe: the library keeps as many bytes as it says until the result is cleared.
+    // Safe: the library keeps the stated number of bytes until the result is cleared.
     return try unsafe body(RawSpan(_unsafeStart: start, byteCount: count))
   }
 
@@ -58,7 +58,7 @@ final class PostgresAnswer {
     }
   }
 
-  /// A number, high byte first; its bytes must be there.
+  /// A big-endian number. Its bytes must exist.
   private static func number<Integer: FixedWidthInteger>(
     _ bytes: RawSpan, _ offset: Int
   ) -> Integer {

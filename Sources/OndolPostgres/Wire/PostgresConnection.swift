@@ -1,19 +1,20 @@
-// One connection to a server, through libpq. All calls into the library are in this folder. Calls
-// block; whoever has a connection calls from a thread that may, and from one at a time. The library
-// works without blocking underneath, so that a server which says nothing is given up in time.
+// One connection to a server through libpq. All calls into the library are in this folder. Calls
+// block, so they must be made on a thread that may block, and by one thread at a time. Internally
+// the library works without blocking, so that the connection can be abandoned in time when a server
+// stays silent.
 
 internal import CLibPQ
 
-/// A statement that a connection prepares when it is first used there.
+/// A statement. A connection prepares it at its first use.
 struct Statement: Sendable {
-  /// Names it among those of a connection.
+  /// Its name among the statements of a connection.
   let name: String
   let text: String
 }
 
-/// What the server has called out.
+/// A notification from the server.
 struct Notification: Sendable {
-  /// The server's process that it came from.
+  /// The server process that it came from.
   var process: Int32
   var payload: String
 }
@@ -21,16 +22,16 @@ struct Notification: Sendable {
 /// A connection.
 @safe
 final class PostgresConnection: @unchecked Sendable {
-  // Safe: whoever has it calls from one thread at a time, see `Link`; closed once, in the end.
+  // Safe: its user calls it from one thread at a time (see `Link`) and closes it once, at the end.
   private let handle: OpaquePointer
   private let secrets: [String]
-  /// How long an answer may take; set by whoever uses the connection.
+  /// The time limit for an answer. The user of the connection sets it.
   var answerTime: Duration
-  /// The databases that were found over it.
+  /// The databases that were found on it.
   private var found: Set<OpenedDatabase> = []
   private var prepared: Set<String> = []
   private(set) var isLost = false
-  /// Whether an answer, or the end of one, is still to be taken.
+  /// Whether an answer, or the end of one, has not been read yet.
   private var owesAnswer = false
 
   // MARK: - Life
@@ -43,14 +44,14 @@ final class PostgresConnection: @unchecked Sendable {
     let values = address.settings.map(\.value)
     let connected = unsafe Self.withStrings(names) { names in
       unsafe Self.withStrings(values) { values in
-        // The last one may be a whole address, whose settings go before those in front of it.
+        // The last parameter may be a whole address, whose settings override those before it.
         unsafe PQconnectdbParams(names, values, 1)
       }
     }
     guard let connected = unsafe connected else { throw .lost("there is no memory to connect") }
     unsafe handle = connected
     guard unsafe PQstatus(handle) == CONNECTION_OK else {
-      // This goes, and with it the connection.
+      // This object is released, and with it the connection.
       throw .lost(message())
     }
     unsafe PQsetNoticeReceiver(handle, { _, _ in }, nil)
@@ -61,7 +62,7 @@ final class PostgresConnection: @unchecked Sendable {
     unsafe PQfinish(handle)
   }
 
-  /// Lends strings as C has them, with a null at the end.
+  /// Lends null-terminated C strings.
   private static func withStrings<R>(
     _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R
   ) -> R {
@@ -71,7 +72,7 @@ final class PostgresConnection: @unchecked Sendable {
       places.append(bytes.count)
       bytes += string.utf8.map { CChar(bitPattern: $0) } + [0]
     }
-    // Safe: both buffers are there for as long as the body.
+    // Safe: both buffers live as long as the closure runs.
     return unsafe bytes.withUnsafeBufferPointer { bytes in
       let pointers = unsafe places.map { place in unsafe bytes.baseAddress.map { unsafe $0 + place }
       }
@@ -86,14 +87,15 @@ final class PostgresConnection: @unchecked Sendable {
   /// The server's version: 150020 is 15.20.
   var serverVersion: Int { unsafe Int(PQserverVersion(handle)) }
 
-  /// The number of the server's process at the other end.
+  /// The number of the server process at the other end.
   var process: Int32 { unsafe PQbackendPID(handle) }
 
   var descriptor: Int32 { unsafe PQsocket(handle) }
 
-  /// Whether the server has hung up meanwhile. Sends nothing.
+  /// Whether the server has closed the connection meanwhile. Sends nothing.
   func hasHungUp() -> Bool {
-    // What it says at the end comes first, and then the end; it may say other things as well.
+    // The server's last message comes before the end of the connection. Other messages may come as
+    // well.
     for _ in 0..<16 {
       if isLost || descriptor < 0 { return true }
       guard Waiting.wait(for: descriptor, toWrite: false, until: .now) else { return false }
@@ -102,7 +104,7 @@ final class PostgresConnection: @unchecked Sendable {
     return true
   }
 
-  /// What the library or the server says last went wrong, on one line and without passwords.
+  /// The last error of the library or the server, on one line and without passwords.
   private func message() -> String {
     guard let text = unsafe PQerrorMessage(handle) else { return "no answer" }
     return unsafe clean(String(cString: text))
@@ -122,7 +124,7 @@ final class PostgresConnection: @unchecked Sendable {
 
   // MARK: - Statements
 
-  /// For how long a thread may watch for an answer that is expected at once, before it sleeps.
+  /// How long a thread may poll for an answer that is expected at once before it sleeps.
   private static let longestWatch = Duration.microseconds(100)
 
   /// Runs a statement.
@@ -140,8 +142,8 @@ final class PostgresConnection: @unchecked Sendable {
   func hasPrepared(_ statement: Statement) -> Bool { prepared.contains(statement.name) }
 
   /// Runs a statement that was run here before, and waits until `deadline`, at first without
-  /// letting the thread sleep. Nil when nothing can be sent yet, or the answer is late: whoever
-  /// uses the connection next passes over it.
+  /// letting the thread sleep. Returns nil if nothing can be sent yet or the answer is late. The
+  /// next use of the connection then skips the answer.
   func run(
     _ statement: Statement, _ parameters: ParameterList,
     until deadline: ContinuousClock.Instant
@@ -154,19 +156,19 @@ final class PostgresConnection: @unchecked Sendable {
       guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
     }
     guard try waitForResult(deadline), let result = unsafe try nextResult() else { return nil }
-    // The end of the answer has come with it as a rule, and is not waited for.
+    // The end of the answer has usually arrived together with it, and is not awaited.
     return try unsafe read(result).get()
   }
 
-  /// Runs statements without parameters as one transaction, and passes over what they answer.
+  /// Runs statements without parameters as one transaction, and ignores their answers.
   func run(script: String) throws(PostgresFailure) {
     try settle(.now + answerTime)
     guard unsafe PQsendQuery(handle, script) == 1 else { throw lose() }
     _ = try takeOnlyAnswer(.now + answerTime)
   }
 
-  /// Runs two statements, each a transaction of its own, in one round trip. The answer is that of
-  /// the first.
+  /// Runs two statements, each as its own transaction, in one round trip. The answer is that of the
+  /// first.
   func run(
     _ first: Statement, _ parameters: ParameterList, then second: Statement
   ) throws(PostgresFailure) -> PostgresAnswer {
@@ -208,9 +210,9 @@ final class PostgresConnection: @unchecked Sendable {
       lengths.append(length)
     }
     let formats = [Int32](repeating: 1, count: lengths.count)
-    // One byte more, so that what is empty has a place and is not null.
+    // One additional byte, so that an empty value has an address and is not null.
     let buffer = parameters.buffer + [0]
-    // Safe: the library copies what the pointers lead to before it comes back.
+    // Safe: the library copies what the pointers refer to before it returns.
     let isSent = unsafe buffer.withUnsafeBytes { bytes in
       let values = unsafe parameters.places.map { place -> UnsafePointer<CChar>? in
         guard let place, let base = bytes.baseAddress else { return nil }
@@ -224,14 +226,14 @@ final class PostgresConnection: @unchecked Sendable {
 
   // MARK: - Answers
 
-  /// Takes what is left of an answer that nobody waits for any more.
+  /// Reads the rest of an answer that is no longer awaited.
   private func settle(_ deadline: ContinuousClock.Instant) throws(PostgresFailure) {
     guard owesAnswer else { return }
     while let rest = unsafe try takeResult(deadline) { unsafe try passOver(rest) }
     owesAnswer = false
   }
 
-  /// The same as far as it has come; whether that was all of it.
+  /// The same as far as it has arrived. Returns whether that was all of it.
   private func settleAtOnce() throws(PostgresFailure) -> Bool {
     var hasLooked = false
     while owesAnswer {
@@ -255,7 +257,7 @@ final class PostgresConnection: @unchecked Sendable {
     if isLost { throw lose() }
   }
 
-  /// The answer to the one statement that runs, or to the last of a script.
+  /// The answer to the single running statement, or to the last one of a script.
   private func takeOnlyAnswer(
     _ deadline: ContinuousClock.Instant
   ) throws(PostgresFailure) -> PostgresAnswer {
@@ -263,7 +265,7 @@ final class PostgresConnection: @unchecked Sendable {
     while let result = unsafe try takeResult(deadline) {
       let answer = unsafe read(result)
       if isLost { break }
-      // What a script failed with stays, whatever comes behind it.
+      // The failure of a script remains, whatever follows it.
       if case .failure = last { continue }
       last = answer
     }
@@ -277,7 +279,7 @@ final class PostgresConnection: @unchecked Sendable {
   ) throws(PostgresFailure) -> Result<PostgresAnswer, PostgresFailure> {
     guard let result = unsafe try takeResult(deadline) else { throw lose() }
     let answer = unsafe read(result)
-    // Nothing ends the answer, and what comes then ends the transaction.
+    // A null result ends the answer, and the next result ends the transaction.
     guard unsafe try takeResult(deadline) == nil, let end = unsafe try takeResult(deadline) else {
       throw lose()
     }
@@ -304,7 +306,8 @@ final class PostgresConnection: @unchecked Sendable {
     return unsafe result
   }
 
-  /// Waits until there is a result to take, or the end of them; false when the time is over first.
+  /// Waits until a result, or the end of the results, can be read. Returns false if the time
+  /// expires first.
   private func waitForResult(
     _ deadline: ContinuousClock.Instant
   ) throws(PostgresFailure) -> Bool {
@@ -316,7 +319,7 @@ final class PostgresConnection: @unchecked Sendable {
         guard Waiting.wait(for: descriptor, toWrite: true, until: deadline) else {
           return false
         }
-        // It may want to be rid of an answer first.
+        // The server may have to send an answer first.
         guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
       default: throw lose()
       }
@@ -330,7 +333,7 @@ final class PostgresConnection: @unchecked Sendable {
     return true
   }
 
-  /// Takes a result over.
+  /// Takes ownership of a result.
   private func read(_ result: OpaquePointer) -> Result<PostgresAnswer, PostgresFailure> {
     switch unsafe PQresultStatus(result) {
     case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
@@ -343,12 +346,12 @@ final class PostgresConnection: @unchecked Sendable {
           constraint: field("n", of: result)))
     default:
       unsafe PQclear(result)
-      // Such as rows to be copied, which nobody has asked for: there might be no end of it.
+      // For example, unrequested rows to be copied, which might never end.
       return .failure(lose("the server answers what was not asked"))
     }
   }
 
-  /// What the server says of an error, by the letter its protocol has for that.
+  /// A field of the server's error message, by the letter that the protocol uses for it.
   private func field(_ letter: Unicode.Scalar, of result: OpaquePointer) -> String {
     guard let text = unsafe PQresultErrorField(result, Int32(letter.value)) else { return "" }
     return unsafe String(cString: text)
@@ -356,12 +359,12 @@ final class PostgresConnection: @unchecked Sendable {
 
   // MARK: - Notifications
 
-  /// What the server has called out since this was asked last, as far as it has arrived.
+  /// The notifications that have arrived since the last call.
   func takeNotifications() throws(PostgresFailure) -> [Notification] {
     guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
     var notifications: [Notification] = []
     while let notification = unsafe PQnotifies(handle) {
-      // Safe: ours until it is freed.
+      // Safe: it belongs to us until it is freed.
       let payload = unsafe notification.pointee.extra.map { unsafe String(cString: $0) } ?? ""
       notifications.append(
         Notification(process: unsafe notification.pointee.be_pid, payload: payload))

@@ -1,16 +1,16 @@
-// What can go wrong between us and a server, before it is told what that means for the caller.
+// Failures between this process and a server, before their meaning for the caller is determined.
 
 internal import OndolEngine
 
 /// Why a call to a server has failed.
 enum PostgresFailure: Error, Sendable {
-  /// The connection is gone, was never made, or there was no answer in time. Whether a statement
-  /// that was sent has been done is not known.
+  /// The connection is gone, was never made, or there was no answer in time. It is unknown whether
+  /// a sent statement was executed.
   case lost(String)
-  /// The server has refused a statement, and all of its transaction is undone.
+  /// The server has rejected a statement, and its whole transaction is rolled back.
   case refused(state: String, message: String, constraint: String)
-  /// The answer makes no sense.
+  /// The answer is malformed.
   case malformed(String)
-  /// What is found out without a failure, and cannot go on.
+  /// A condition that was found without a failure and prevents further work.
   case told(EngineError)
 }

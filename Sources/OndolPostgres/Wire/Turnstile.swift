@@ -1,12 +1,13 @@
-// Things that one thread at a time may have: whoever wants one blocks until one is free. Readers
-// block by contract, on threads that are there for it.
+// Resources that one thread at a time may use. A thread that needs one blocks until one is free.
+// Readers block by contract, on threads that exist for that purpose.
 
 internal import OndolPlatform
 
-/// Lends out things.
+/// Lends out resources.
 @safe
 final class Turnstile<Element: Sendable>: @unchecked Sendable {
-  // Safe: `free` is touched between lock and unlock only, and both pointers live as long as this.
+  // Safe: `free` is accessed only between lock and unlock, and both pointers live as long as this
+  // object.
   private var free: [Element]
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
@@ -26,15 +27,15 @@ final class Turnstile<Element: Sendable>: @unchecked Sendable {
     unsafe mutex.deallocate()
   }
 
-  /// Lends one to `body`, the one that was given back last. Blocks while there is none.
+  /// Lends a resource to `body`: the one that was returned last. Blocks until one is free.
   func withOne<R, E: Error>(_ body: (Element) throws(E) -> R) throws(E) -> R {
     let element = take()
     defer { giveBack(element) }
     return try body(element)
   }
 
-  /// Lends one to `body` if one is free. One that nothing has come of, nil, is lent last from then
-  /// on.
+  /// Lends a resource to `body` if one is free. If the result is nil, the resource is lent last
+  /// from then on.
   func withOneAtOnce<R>(_ body: (Element) -> R?) -> R? {
     unsafe pthread_mutex_lock(mutex)
     let taken = free.popLast()

@@ -1,13 +1,13 @@
-// Waiting for a socket, for a while, or for both; and a pipe by which one thread wakes another that
-// waits so.
+// Waits for a socket, for a time, or for both. Also a pipe with which one thread wakes another that
+// waits this way.
 
 internal import OndolEngine
 internal import OndolPlatform
 
-/// Waits for what happens outside.
+/// Waits for external events.
 enum Waiting {
-  /// Waits until a descriptor is readable, or writable when that is asked for; false when the time
-  /// is over first.
+  /// Waits until a descriptor is readable, or writable if requested. Returns false if the time
+  /// expires first.
   static func wait(
     for descriptor: Int32, toWrite: Bool, until deadline: ContinuousClock.Instant
   ) -> Bool {
@@ -16,40 +16,40 @@ enum Waiting {
     while true {
       let count = unsafe poll(&entry, 1, milliseconds(until: deadline))
       if count > 0 { return true }
-      // A signal, or a wait in pieces.
+      // After a signal, or between the pieces of a long wait.
       if deadline <= .now { return false }
     }
   }
 
-  /// Looks whether a descriptor is readable, again and again until `deadline`, and lets others have
-  /// the processor in between. Quicker than to sleep where an answer takes less time than it takes
-  /// to wake a processor; does nothing where there is but one, which others need.
+  /// Polls until a descriptor is readable or until `deadline`, and yields the processor in between.
+  /// This is faster than sleeping if an answer arrives sooner than a processor wakes up. It does
+  /// nothing on a machine with a single processor, which others need.
   static func watch(_ descriptor: Int32, until deadline: ContinuousClock.Instant) {
     guard Processors.count > 1 else { return }
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     while unsafe poll(&entry, 1, 0) == 0, .now < deadline { sched_yield() }
   }
 
-  /// Waits until one of two descriptors is readable, the first of which may be absent, or the time
-  /// is over.
+  /// Waits until one of two descriptors is readable, or the time expires. The first one may be
+  /// absent.
   static func wait(
     for first: Int32?, or second: Int32, until deadline: ContinuousClock.Instant
   ) {
     var entries = [
       pollfd(fd: second, events: Int16(POLLIN), revents: 0),
-      // One below zero is passed over.
+      // A negative descriptor is ignored.
       pollfd(fd: first ?? -1, events: Int16(POLLIN), revents: 0),
     ]
     _ = unsafe poll(&entries, 2, milliseconds(until: deadline))
   }
 
-  /// Keeps the thread from going on for so long.
+  /// Pauses the thread for this long.
   static func pause(_ time: Duration) {
     var entry = pollfd(fd: -1, events: 0, revents: 0)
     _ = unsafe poll(&entry, 1, milliseconds(until: .now + time))
   }
 
-  /// Rounded up, so that nobody turns around for the rest of a millisecond.
+  /// Rounded up, to avoid spinning for the rest of a millisecond.
   private static func milliseconds(until deadline: ContinuousClock.Instant) -> Int32 {
     let left = deadline - .now
     guard left > .zero else { return 0 }
@@ -58,10 +58,10 @@ enum Waiting {
   }
 }
 
-/// A pipe that is readable once somebody has called.
+/// A pipe that is readable after a call.
 final class WakePipe: Sendable {
-  /// Readable when somebody has called since `clear`. Without one, where the system has none to
-  /// give, whoever waits goes on when its time is over.
+  /// Readable if there was a call since `clear`. If the system cannot provide a pipe, a waiting
+  /// thread continues when its time expires.
   let reading: Int32
   private let writing: Int32
 
@@ -83,7 +83,7 @@ final class WakePipe: Sendable {
 
   func wake() {
     var byte: UInt8 = 1
-    // A pipe that is full wakes as well.
+    // A full pipe wakes the thread as well.
     _ = unsafe write(writing, &byte, 1)
   }
 
