@@ -1,6 +1,6 @@
-// What the programs of this package have in common at a terminal: what they say goes to standard
-// error, with names and reasons in a form that can be seen, and an interrupt from the keyboard is
-// an event and not the end.
+// What this package's programs share at a terminal: messages go to standard error, with names and
+// reasons in a visible form, and an interrupt from the keyboard is an event and does not end the
+// program.
 
 import Dispatch
 import Foundation
@@ -9,23 +9,23 @@ import OndolJSON
 
 /// Standard error.
 package enum Console {
-  /// True when a person reads what is said.
+  /// Whether a person reads the messages.
   package static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-  /// Says something to the person in one line: what has line breaks in it, as a name may, has them
-  /// visibly. Not being heard is no failure.
+  /// Prints a message to the person on one line. Line breaks in it, for example in a name, become
+  /// visible. A failed write is ignored.
   package static func say(_ message: String, terminator: String = "\n") {
     write(VisibleText.line(message) + terminator)
   }
 
-  /// Says something of several lines.
+  /// Prints a message of several lines.
   package static func say(lines: String) {
     write(VisibleText.lines(lines) + "\n")
   }
 
-  /// Writes over the line that the cursor is in, and stays in it.
+  /// Overwrites the cursor's line and stays in it.
   ///
-  /// - Parameter wiping: whether what was there is wiped behind the new text, too.
+  /// - Parameter wiping: whether to erase the rest of the line after the new text.
   package static func rewrite(_ line: String, wiping: Bool = false) {
     write("\r" + (wiping ? "\u{1B}[K" : "") + VisibleText.line(line))
   }
@@ -37,19 +37,20 @@ package enum Console {
 
 /// A number and its noun: "1 line", "2 lines".
 ///
-/// - Parameter many: the noun for any number but one, where an "s" does not make it.
+/// - Parameter many: the noun for any number but one, if adding an "s" does not form it.
 package func counted(_ number: Int, _ noun: String, _ many: String? = nil) -> String {
   number == 1 ? "1 \(noun)" : "\(number) \(many ?? noun + "s")"
 }
 
-/// Calls a function at each SIGINT, or at each of another signal, for as long as it lives.
+/// Calls a function at each SIGINT, or at each occurrence of another signal, as long as the object
+/// lives.
 package final class Interrupt {
   private let count = Guarded(0)
   private let source: any DispatchSourceSignal
 
   /// - Parameters:
-  ///   - number: which signal.
-  ///   - handler: gets the number of the interrupt, from 1; runs on a thread of its own.
+  ///   - number: the signal.
+  ///   - handler: receives the number of the interrupt, counted from 1. It runs on its own thread.
   package init(of number: Int32 = SIGINT, _ handler: @escaping @Sendable (Int) -> Void) {
     signal(number, SIG_IGN)
     source = DispatchSource.makeSignalSource(signal: number, queue: .global())
@@ -60,16 +61,17 @@ package final class Interrupt {
       }
       handler(number)
     }
-    // Until the source is registered an interrupt would be lost: what is ignored does not wait.
+    // Interrupts before the source is registered would be lost, because an ignored signal is not
+    // kept.
     let isRegistered = DispatchSemaphore(value: 0)
     source.setRegistrationHandler { isRegistered.signal() }
     source.resume()
     isRegistered.wait()
   }
 
-  /// Whether there has been one.
+  /// Whether an interrupt has occurred.
   package var hasCome: Bool { count.withLock { $0 > 0 } }
 
-  /// Ends it: the next interrupt is ignored.
+  /// Ends the handling. The next interrupt is ignored.
   package func end() { source.cancel() }
 }
