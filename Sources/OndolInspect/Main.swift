@@ -1,6 +1,6 @@
-// `ondol`: see into a database, and fill one, from a shell. On no path of the library: it uses the
-// public interface as any program does. This file has the command line's root and turns errors into
-// exit statuses.
+// `ondol`: inspects and fills a database from a shell. It is not part of the library: it uses the
+// public interface like any other program. This file has the root of the command line and converts
+// errors to exit statuses.
 
 import ArgumentParser
 import Foundation
@@ -81,8 +81,8 @@ struct Main: AsyncParsableCommand {
     await run(words).endProcess()
   }
 
-  /// With fewer bytes of addresses, work on large databases ends in the middle of a line: threads
-  /// and what is gathered for a merge take most of them.
+  /// With less address space, work on large databases may fail at any point. Threads and the data
+  /// collected for a merge take most of it.
   private static let comfortableAddresses = 1 << 30
 
   private static func warnOfLittleMemory() {
@@ -102,7 +102,7 @@ struct Main: AsyncParsableCommand {
   /// The names of all commands.
   static var commandNames: [String] { configuration.subcommands.map { $0._commandName } + ["help"] }
 
-  /// The names of the commands that a command is a group of; nil when it is none.
+  /// The names of a command's subcommands; nil if it has none.
   static func subcommands(of name: String) -> [String]? {
     let command = configuration.subcommands.first { $0._commandName == name }
     guard let names = command?.configuration.subcommands.map({ $0._commandName }), !names.isEmpty
@@ -110,7 +110,7 @@ struct Main: AsyncParsableCommand {
     return names
   }
 
-  /// The long options of the command that the words begin with, as its help tells them.
+  /// The long options of the command that the words begin with, taken from its help.
   static func options(of words: [String]) -> [String] {
     var command: any ParsableCommand.Type = Main.self
     for word in words {
@@ -124,10 +124,10 @@ struct Main: AsyncParsableCommand {
     return Set(names.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init)).sorted()
   }
 
-  /// Runs the command that the words name, says what went wrong, and gives back the status.
+  /// Runs the command that the words name, reports errors, and returns the status.
   ///
-  /// - Parameter adapt: what makes of a command's help, and of what is wrong with the words, the
-  ///   text that is right where they are typed.
+  /// - Parameter adapt: adapts a command's help and usage errors to the place where the words are
+  ///   typed.
   static func run(
     _ words: [String], adapt: (String) -> String = { $0 }
   ) async -> ExitStatus {

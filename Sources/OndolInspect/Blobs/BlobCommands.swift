@@ -1,4 +1,4 @@
-// `ondol blob`: contents by their digests: which there are, who holds them, their bytes.
+// `ondol blob`: contents by their digests: lists them, their references and their bytes.
 
 import ArgumentParser
 import Foundation
@@ -13,7 +13,7 @@ struct BlobCommand: AsyncParsableCommand {
       BlobStatisticsCommand.self,
     ])
 
-  /// What is known of a content, which has to be there.
+  /// Information about a content, which must exist.
   static func content(
     _ digest: BlobDigest, in database: Database, holderLimit: Int
   ) async throws -> ListedContent {
@@ -69,13 +69,13 @@ struct BlobListCommand: DatabaseCommand {
     }
   }
 
-  /// "image/jpeg 1024x768 213 KB", told from the first bytes.
+  /// "image/jpeg 1024x768 213 KB", derived from the first bytes.
   private static func describe(
     _ content: ListedContent, _ database: Database
   ) async throws -> String {
     let blob = try BlobReference(digest: content.digest, length: content.length)
     var head: [UInt8] = []
-    // Damaged bytes are for `blob verify` to tell.
+    // `blob verify` reports damaged bytes.
     do {
       for try await piece in database.storage.bytes(of: blob, in: 0..<min(content.length, 1 << 16))
       { head += piece }

@@ -1,5 +1,5 @@
-// How large a picture is, from the first bytes of its file: enough to say in a list what a content
-// is. PNG, JPEG, GIF and WebP; whatever else it is, and whatever is cut short, has no size.
+// The dimensions of a picture from the first bytes of its file, so that a list can show what a
+// content is. Supports PNG, JPEG, GIF and WebP. Other or truncated files have no size.
 
 /// A picture's kind, width and height.
 struct PictureSize: Equatable {
@@ -28,7 +28,7 @@ struct PictureSize: Equatable {
     return ("image/gif", number(bytes, [7, 6]), number(bytes, [9, 8]))
   }
 
-  /// The extended form and the lossy one.
+  /// The extended form and the lossy form.
   private static func webp(_ bytes: [UInt8]) -> (String, Int, Int)? {
     guard bytes.count >= 30, bytes.starts(with: Array("RIFF".utf8)),
       bytes[8..<12].elementsEqual("WEBP".utf8)
@@ -46,7 +46,7 @@ struct PictureSize: Equatable {
     }
   }
 
-  /// The frame header is behind any number of other segments, each with its length.
+  /// The frame header follows any number of other segments, each with its length.
   private static func jpeg(_ bytes: [UInt8]) -> (String, Int, Int)? {
     guard bytes.starts(with: [0xFF, 0xD8]) else { return nil }
     var place = 2

@@ -1,6 +1,6 @@
-// `ondol diff` and `ondol digest`: whether two databases hold the same, and what is different. Both
-// look at contents only: names and fields of documents, storage paths, the tree and what is
-// declared. Versions, times and files may differ.
+// `ondol diff` and `ondol digest`: whether two databases have the same contents, and the
+// differences. Both compare contents only: names and fields of documents, storage paths, the tree
+// and declarations. Versions, times and files may differ.
 
 import ArgumentParser
 import Foundation
@@ -43,7 +43,7 @@ struct DigestCommand: DatabaseCommand {
 }
 
 extension DumpReader {
-  /// Throws where a collection cannot be read: what is compared is to be all.
+  /// Throws if a collection cannot be read, because the comparison must be complete.
   fileprivate func refuseLocked() async throws {
     guard let name = try await lockedCollections().first else { return }
     throw CommandFailure(
@@ -52,7 +52,7 @@ extension DumpReader {
 }
 
 extension [DumpedCollection] {
-  /// The one that a person calls so.
+  /// The collection with the name that a person uses for it.
   func collection(named name: String) throws(CommandFailure) -> DumpedCollection {
     guard let found = first(where: { $0.pattern.joined(separator: "/") == name }) else {
       throw CommandFailure(.notFound, "there is no collection \(name)")
@@ -61,13 +61,13 @@ extension [DumpedCollection] {
   }
 }
 
-/// Sums contents up.
+/// Computes a digest of contents.
 private struct ContentSum {
   private var hasher = DumpHasher()
   private var documents = 0
   private var writer = JSONWriter(.canonical)
 
-  /// - Parameter rest: whether what is in no collection belongs to it.
+  /// - Parameter rest: whether to include everything outside of collections.
   init(of collections: [DumpedCollection], rest: Bool, _ reader: DumpReader) async throws {
     for collection in collections { try await add(collection, reader) }
     if rest { try await addRest(reader) }
@@ -92,7 +92,7 @@ private struct ContentSum {
     if let names = collection.timeToLive { addLine(collection.pattern + ["ends"] + names) }
   }
 
-  /// What is in no collection.
+  /// Everything outside of collections.
   private mutating func addRest(_ reader: DumpReader) async throws {
     for group in try await reader.groups() {
       for index in group.indexes { addLine(["group", group.id, index.name]) }
@@ -193,7 +193,7 @@ struct DiffCommand: DatabaseCommand {
     return count
   }
 
-  /// Goes one document further in one of the walks or both.
+  /// Advances one or both iterations by one document.
   private static func step(
     _ left: inout DocumentWalk, _ right: inout DocumentWalk, versions: Bool
   ) async throws -> [Cell]? {
@@ -220,7 +220,7 @@ struct DiffCommand: DatabaseCommand {
     return fields.isEmpty ? nil : row("changed", new.name, fields.sorted())
   }
 
-  /// Values are the same when they are written the same, to the last bit.
+  /// Values are equal if their text forms are equal, to the last bit.
   private static func text(_ value: Value?) -> String? {
     value.map { JSONWriter.line($0, .canonical) }
   }
@@ -233,7 +233,7 @@ struct DiffCommand: DatabaseCommand {
   }
 }
 
-/// A collection's documents one after the other.
+/// Iterates over a collection's documents.
 private struct DocumentWalk {
   private let reader: DumpReader
   private let collection: DumpedCollection?

@@ -1,6 +1,6 @@
-// `ondol dump` and `ondol load`: a whole database as text, without loss and always the same for the
-// same contents, and back. For moving a database to another version or another kind of files, for
-// keeping one under version control, and for comparing two.
+// `ondol dump` and `ondol load`: converts a whole database to text and back, without loss and
+// always identically for the same contents. Uses: moving a database to another version or another
+// kind of files, keeping one under version control, and comparing two.
 
 import ArgumentParser
 import Foundation
@@ -48,7 +48,7 @@ struct DumpCommand: DatabaseCommand {
 }
 
 extension DumpReader {
-  /// Says which collections are left out, to who wants quiet, too.
+  /// Names the omitted collections, even with --quiet.
   func nameLocked() async throws(DatabaseError) {
     for name in try await lockedCollections() {
       Console.say("\(name) is left out: it has a key of its own, which is not here (the file KEYS)")
@@ -56,7 +56,7 @@ extension DumpReader {
   }
 }
 
-/// Says what is wrong with a dump as commands say it.
+/// Reports problems with a dump in the way of commands.
 private func failing(_ body: () async throws -> Void) async throws {
   do {
     try await body()

@@ -1,5 +1,5 @@
-// `ondol export`: documents for other programs, as JSON Lines, JSON, CSV or GeoJSON. What they are
-// to Ondol is lost unless `--typed` keeps it; a dump is what keeps everything.
+// `ondol export`: documents for other programs, as JSON Lines, JSON, CSV or GeoJSON. Ondol's types
+// are lost unless `--typed` keeps them. A dump keeps everything.
 
 import ArgumentParser
 import Foundation
@@ -18,7 +18,7 @@ struct ExportCommand: DatabaseCommand {
       everything without loss.
       """)
 
-  /// What becomes of references to contents.
+  /// How references to contents are exported.
   enum Blobs: String, ExpressibleByArgument, CaseIterable {
     case none, refs, files
   }
@@ -105,7 +105,7 @@ struct ExportCommand: DatabaseCommand {
   }
 }
 
-/// Where an export goes.
+/// The destination of an export.
 final class ExportTarget {
   private let directory: String?
   private var handle: FileHandle?
@@ -124,10 +124,10 @@ final class ExportTarget {
     }
   }
 
-  /// Whether a person looks at what is written.
+  /// Whether a person sees the output.
   var isVisible: Bool { directory == nil && Output.isTerminal }
 
-  /// Whether the directory has a file already.
+  /// Whether the directory already has a file.
   func has(_ file: String) -> Bool {
     directory.map { FileManager.default.fileExists(atPath: $0 + "/" + file) } ?? false
   }

@@ -1,23 +1,23 @@
-// An export under way: the documents of a collection after another, a page at a time, in the form
-// that was asked for.
+// A running export: writes the documents of one collection after another, page by page, in the
+// requested form.
 
 import Foundation
 import Ondol
 import OndolJSON
 import OndolTerminal
 
-/// The form of what an export writes.
+/// The form of an export's output.
 struct ExportShape {
   let format: OutputFormat
   let form: JSONForm
   let blobs: ExportCommand.Blobs
-  /// Whether documents say what they are called.
+  /// Whether documents include their names.
   let hasIDs: Bool
-  /// Whether documents at the top are called by their ids alone.
+  /// Whether documents at the top level are named by their ids alone.
   let takesIDs: Bool
   /// The names of the object around the array.
   let at: [String]
-  /// The columns that were asked for, in their order.
+  /// The requested columns, in order.
   let columns: [String]?
   let delimiter: UInt8
   let hasHeader: Bool
@@ -25,7 +25,7 @@ struct ExportShape {
 
   var isCSV: Bool { format == .csv }
 
-  /// What comes before the documents.
+  /// The text before the documents.
   var opening: String {
     switch format {
     case .json: at.map { "{\(JSONWriter.line(.string($0))):" }.joined() + "["
@@ -34,7 +34,7 @@ struct ExportShape {
     }
   }
 
-  /// What comes after them.
+  /// The text after the documents.
   var closing: String {
     switch format {
     case .json: "\n]" + String(repeating: "}", count: at.count) + "\n"
@@ -44,7 +44,7 @@ struct ExportShape {
   }
 }
 
-/// An export under way.
+/// A running export.
 final class ExportRun {
   private let reader: DumpReader
   private let target: ExportTarget
@@ -52,7 +52,7 @@ final class ExportRun {
   private let globals: GlobalOptions
   private let bar: SharedProgressBar
   private(set) var documents = 0
-  /// What documents of the collection refer to, where it becomes files.
+  /// The contents that the collection's documents refer to, if they are written to files.
   private var contents: [BlobDigest: BlobReference] = [:]
 
   init(
@@ -124,7 +124,7 @@ final class ExportRun {
     writer.write(fields: feature, behind: [])
   }
 
-  /// Writes a record of CSV.
+  /// Writes a CSV record.
   private func write(_ cells: [CSV.Cell]) throws {
     let shown =
       target.isVisible
@@ -167,7 +167,8 @@ final class ExportRun {
     return .string(Self.file(of: blob.digest))
   }
 
-  /// The value with references to contents as they are wanted; nil when it is one that is not.
+  /// The value with references to contents in the requested form; nil if it is an unwanted
+  /// reference.
   private func shown(_ value: Value) -> Value? {
     switch value {
     case .blob(let blob):
@@ -182,7 +183,7 @@ final class ExportRun {
     }
   }
 
-  /// Texts stand in quotes where they would be taken for something else.
+  /// Texts are quoted if they could be mistaken for another type.
   private func cell(_ value: Value) -> CSV.Cell {
     guard let text = value.string else {
       let line = JSONWriter.line(value, shape.form)

@@ -1,10 +1,10 @@
-// What a person can say about the form of a file: for an import, where the file alone leaves a
-// doubt, and for tables that an export writes.
+// Options for the form of a file: for an import if the file alone is ambiguous, and for tables that
+// an export writes.
 
 import ArgumentParser
 import OndolJSON
 
-/// A character between cells, by itself or by the name that a shell passes on.
+/// A character between cells, given directly or by a name that is safe in a shell.
 struct Delimiter: ExpressibleByArgument {
   let byte: UInt8
 
@@ -23,7 +23,7 @@ struct Delimiter: ExpressibleByArgument {
   }
 }
 
-/// The options about the form of a table, which is read or written.
+/// The options for the form of a table, for reading or writing.
 struct TableOptions: ParsableArguments {
   @Option(
     help: """
@@ -41,7 +41,7 @@ struct TableOptions: ParsableArguments {
   /// Whether one of them is given.
   var areGiven: Bool { delimiter != nil || noHeader || columns != nil }
 
-  /// The names of columns; nil where none were said.
+  /// The names of columns; nil if none were given.
   var columnNames: [String]? {
     columns?.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
   }
@@ -54,7 +54,7 @@ struct TableOptions: ParsableArguments {
   }
 }
 
-/// The option about where documents are in JSON that is read or written.
+/// The option for the location of documents in JSON, for reading or writing.
 struct PlaceOption: ParsableArguments {
   @Option(
     help: """
@@ -63,7 +63,7 @@ struct PlaceOption: ParsableArguments {
       """)
   var at: String?
 
-  /// The names that lead there, none where nothing was said.
+  /// The names that lead there; empty if the option was not given.
   var names: [String] { at.map(FormOptions.keys) ?? [] }
 
   mutating func validate() throws {
@@ -73,7 +73,7 @@ struct PlaceOption: ParsableArguments {
   }
 }
 
-/// The options about the form of a file that is read.
+/// The options for the form of a file that is read.
 struct FormOptions: ParsableArguments {
   @Option(
     name: .customLong("as"),
@@ -106,7 +106,7 @@ struct FormOptions: ParsableArguments {
     return !mark.isEmpty && !mark.utf8.contains { refused.contains($0) || $0 == delimiter }
   }
 
-  /// What is known of the file at a path.
+  /// The hints for the file at a path.
   func hints(for path: String, idField: String?) -> FormHints {
     var hints = FormHints()
     hints.format = format
@@ -122,7 +122,7 @@ struct FormOptions: ParsableArguments {
     return hints
   }
 
-  /// The names of a path: with points between, or as a JSON Pointer has them.
+  /// The names of a path, with points in between or as a JSON Pointer.
   static func keys(_ path: String) -> [String] {
     guard !path.isEmpty else { return [] }
     guard path.utf8.first == UInt8(ascii: "/") else {

@@ -1,5 +1,5 @@
-// Documents as GeoJSON's features (RFC 7946). One that came from GeoJSON is a feature already; of
-// any other one field becomes the geometry, and the others are its properties.
+// Documents as GeoJSON features (RFC 7946). A document that came from GeoJSON already is a feature.
+// In any other document, one field becomes the geometry and the others its properties.
 
 import Ondol
 
@@ -12,9 +12,9 @@ enum GeoJSON {
   /// The members of a document's feature.
   ///
   /// - Parameters:
-  ///   - id: what it is called; nil when nothing says it.
+  ///   - id: its name; nil to omit it.
   ///   - geometry: the field that was named.
-  ///   - document: for what is said.
+  ///   - document: for messages.
   static func feature(
     of fields: [String: Value], id: String?, geometry: String?, document: String
   ) throws(CommandFailure) -> [String: Value] {
@@ -42,7 +42,7 @@ enum GeoJSON {
     return ["type": "Feature", "geometry": geometry, "properties": .map(properties)]
   }
 
-  /// The field with the geometry; nil for a document that has none.
+  /// The field with the geometry; nil if a document has none.
   private static func field(
     _ fields: [String: Value], _ said: String?, _ document: String
   ) throws(CommandFailure) -> String? {
@@ -57,7 +57,7 @@ enum GeoJSON {
     return found.first
   }
 
-  /// A geo point as GeoJSON has it, longitude first, or a geometry that is one already.
+  /// A geo point in GeoJSON's form, longitude first, or a value that already is a geometry.
   private static func geometry(_ value: Value) -> Value? {
     if case .geoPoint(let point) = value {
       return ["type": "Point", "coordinates": [.double(point.longitude), .double(point.latitude)]]

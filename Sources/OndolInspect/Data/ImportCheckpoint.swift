@@ -1,6 +1,6 @@
-// How far an import came, so that `--resume` goes on there: a small JSON file beside the database,
-// replaced after each commit. It is written behind the commit it tells of: after a crash a few
-// documents may be imported once more, and none is left out.
+// The progress of an import, so that `--resume` continues there: a small JSON file next to the
+// database, replaced after each commit. It is written after the commit that it records. So after a
+// crash a few documents may be imported again, but none is omitted.
 
 import Foundation
 import Ondol
@@ -9,22 +9,22 @@ import OndolJSON
 
 /// The positions reached in the files of an import.
 struct ImportCheckpoint {
-  /// How far one file came.
+  /// The progress in one file.
   struct Entry: Equatable {
     var position = ImportPosition()
-    /// Of the bytes before the position, to tell whether it is the same file.
+    /// Covers the bytes before the position, to detect a different file.
     var checksum: UInt32 = 0
-    /// What the file was taken for.
+    /// The form that was used for the file.
     var form = ""
   }
 
-  /// Bytes before the position that are looked at.
+  /// The number of bytes before the position that are checked.
   private static let checkedBytes: Int64 = 1 << 16
 
   private let path: String
   private var entries: [String: Entry] = [:]
 
-  /// Reads the file at `path`, if it is there.
+  /// Reads the file at `path` if it exists.
   init(path: String) throws(CommandFailure) {
     self.path = path
     guard let data = FileManager.default.contents(atPath: path) else { return }
@@ -43,10 +43,9 @@ struct ImportCheckpoint {
     }
   }
 
-  /// Where to go on in a file.
+  /// The position in a file to continue from.
   ///
-  /// Throws when the file is another than the one that was imported so far, or was taken for
-  /// something else.
+  /// Throws if the file differs from the one imported so far, or its form was different.
   func position(in file: String, _ form: FileForm) throws(CommandFailure) -> ImportPosition? {
     guard let entry = entries[Self.name(file)] else { return nil }
     guard entry.form.isEmpty || entry.form == form.description else {
@@ -63,7 +62,7 @@ struct ImportCheckpoint {
     return entry.position
   }
 
-  /// Notes how far a file came.
+  /// Records the progress in a file.
   mutating func note(
     _ position: ImportPosition, in file: String, _ form: FileForm
   ) throws(CommandFailure) {
@@ -81,14 +80,14 @@ struct ImportCheckpoint {
     }
     let text = JSONWriter.line(.map(["schema": "import-checkpoint/1", "files": .map(files)]))
     do {
-      // A new file takes the place of the old one, so that there is always a whole one.
+      // A new file replaces the old one, so that a complete one always exists.
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {
       throw CommandFailure(.failed, "cannot write \(path): \(error.localizedDescription)")
     }
   }
 
-  /// Removes the file; for an import that came to its end.
+  /// Removes the file after a completed import.
   func remove() {
     try? FileManager.default.removeItem(atPath: path)
   }
@@ -97,7 +96,7 @@ struct ImportCheckpoint {
     URL(filePath: file).standardizedFileURL.path(percentEncoded: false)
   }
 
-  /// Nil when the file is shorter than `offset`.
+  /// Nil if the file is shorter than `offset`.
   private static func checksum(
     of file: String, before offset: Int64
   ) throws(CommandFailure) -> UInt32? {

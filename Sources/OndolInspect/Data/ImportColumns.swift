@@ -1,12 +1,12 @@
-// The names of a table's columns: from its first record, from the command line, or made up. What is
-// wrong with them is wrong with every row, and so is said once, before the first document.
+// The names of a table's columns: from its first record, from the command line, or generated. A
+// problem with them affects every row, so it is reported once, before the first document.
 
 import OndolEngine
 import OndolJSON
 import OndolTerminal
 
 extension PieceReader {
-  /// The names of the columns, for a table that has begun; none when it is empty.
+  /// The names of the columns of a table that has been started; empty if the table is.
   ///
   /// - Parameter said: the names from the command line.
   mutating func columns(_ said: [String]) throws(CommandFailure) -> [String] {
@@ -30,12 +30,12 @@ extension PieceReader {
 }
 
 extension ImportParser {
-  /// Refuses names with which no row could become a document.
+  /// Rejects names with which no row could become a document.
   func checkHeader(in file: String) throws(CommandFailure) {
     let place = file == "-" ? "standard input" : file
     var seen: Set<String> = []
     for (index, name) in header.enumerated() {
-      // Cells without a name are refused where they have something in them.
+      // Cells without a column name are rejected if they are not empty.
       guard name.isEmpty || seen.insert(name).inserted else {
         throw CommandFailure(
           .failed,

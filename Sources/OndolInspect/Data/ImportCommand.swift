@@ -1,6 +1,6 @@
-// `ondol import`: JSON, JSON Lines, CSV and TSV into collections. Records that are no documents are
-// left out and counted, or end it; what was acknowledged before is in the database, so an import
-// that was killed can be run again from the start, or go on where it was.
+// `ondol import`: JSON, JSON Lines, CSV and TSV into collections. Invalid records are skipped and
+// counted, or end the import. Everything acknowledged before is in the database, so an interrupted
+// import can be run again from the start or continued.
 
 import ArgumentParser
 import Foundation
@@ -96,7 +96,8 @@ struct ImportCommand: AsyncParsableCommand {
       throw CommandFailure(.usage, "beside a server is no room for a checkpoint: name --checkpoint")
     }
     let files = try ImportFiles(source, into: into)
-    // A file in doubt is refused before anything is made or written, of the other files, too.
+    // An ambiguous file is rejected before anything is created or written, even from the other
+    // files.
     if source != "-" {
       for file in files.all {
         var reader = try PieceReader(path: file.path)
@@ -133,7 +134,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
   }
 
-  /// Runs `body` with the database, or with an empty one for what writes nothing.
+  /// Runs `body` with the database, or with an empty one if nothing is to be written.
   private func withTarget(_ body: (Database) async throws -> Void) async throws {
     guard dryRun else { return try await database.withDatabase(writing: true, body) }
     let directory = FileManager.default.temporaryDirectory
@@ -165,16 +166,16 @@ struct ImportCommand: AsyncParsableCommand {
 struct ImportFiles {
   struct File {
     var path: String
-    /// Where its documents go; nil when their ids are whole paths.
+    /// The destination of its documents; nil if their ids are whole paths.
     var collection: CollectionPath?
   }
 
-  /// The endings of names that are taken from a directory.
+  /// The file extensions that are taken from a directory.
   private static let endings = ["jsonl", "ndjson", "json", "geojson", "csv", "tsv"]
 
   private(set) var all: [File] = []
   private(set) var isDirectory = false
-  /// Of all files together; nil when nobody knows.
+  /// The size of all files together; nil if unknown.
   private(set) var bytes: Int64? = 0
 
   init(_ source: String, into: String?) throws {
@@ -196,7 +197,7 @@ struct ImportFiles {
           Self.endings.contains(String(name[name.index(after: point)...]))
         else { continue }
         let stem = name[..<point]
-        // The name of a file for a collection below documents is no path: ids are whole paths then.
+        // The file name of a collection below documents is not a path, so the ids are whole paths.
         let path = FileNaming.decoded(String(stem)).flatMap { try? CollectionPath($0) }
         all.append(File(path: source + "/" + name, collection: target ?? path))
       }

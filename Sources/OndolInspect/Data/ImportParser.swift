@@ -1,5 +1,5 @@
-// From the records of a piece to documents that are ready to be committed. Runs on several workers
-// at once: a parser is a value, and what it needs to know is the same for all pieces.
+// Converts the records of a piece into documents that are ready to commit. Several workers run it
+// at once: a parser is a value, and its settings are the same for all pieces.
 
 import Foundation
 import Ondol
@@ -7,31 +7,31 @@ import OndolEngine
 import OndolJSON
 import OndolTerminal
 
-/// What became of a piece.
+/// The result of parsing a piece.
 struct ParsedPiece: Sendable {
   var documents: [ImportedDocument] = []
-  /// Where the documents stand, and their bytes in the piece.
+  /// The locations of the documents, and their bytes in the piece.
   var records: [ImportRecord] = []
-  /// In the order of the file.
+  /// In file order.
   var badRecords: [BadRecord] = []
-  /// `__name__` that was no id, and so became nothing.
+  /// The number of `__name__` fields that were not valid ids and were ignored.
   var unusedNames = 0
-  /// Fields that were left out as somebody said.
+  /// The fields that were omitted on request.
   var leftOut: [String: Int] = [:]
-  /// The piece's bytes, where refused records are kept.
+  /// The bytes of the piece, if rejected records are kept.
   var bytes: [UInt8] = []
   var end = ImportPosition()
   /// What ends the import: a line that shows that the file has another form.
   var doubt: BadRecord?
 }
 
-/// Parses pieces of one file.
+/// Parses the pieces of one file.
 struct ImportParser: Sendable {
-  /// Where documents go; nil when their ids are whole paths.
+  /// The destination of documents; nil if their ids are whole paths.
   var collection: CollectionPath?
   /// Whether an id with "/" in it is a whole path.
   var takesPaths = false
-  /// The field with the id; nil for `__name__`, or an id made up where there is none.
+  /// The field with the id. If nil, it is `__name__`, or a generated id for documents without one.
   var idField: String?
   var mode: ImportedDocument.Mode
   var dialect: JSONDialect
@@ -44,9 +44,9 @@ struct ImportParser: Sendable {
   var takesShortRows = false
   /// Fields that are not imported.
   var leftOut: Set<String> = []
-  /// Whether parsing ends with the first bad line.
+  /// Whether parsing ends with the first invalid line.
   var stopsOnError = false
-  /// Whether the bytes of refused records are asked for.
+  /// Whether the bytes of rejected records are requested.
   var keepsBytes = false
   let makeID: @Sendable () -> String
   let makeEncoder: @Sendable () -> ImportEncoder
@@ -79,14 +79,14 @@ struct ImportParser: Sendable {
 
   private var lineBreak: UInt8 { form.table.lineBreak }
 
-  /// Parses one record and goes behind it; false when nothing after it is wanted.
+  /// Parses one record and advances past it. Returns false if nothing after it is wanted.
   private func parse(
     _ range: Range<Int>, of piece: ImportPiece, _ place: inout ImportPosition,
     _ encoder: inout ImportEncoder, into parsed: inout ParsedPiece
   ) -> Bool {
     let bytes = piece.bytes
     let start = place
-    // One line has one line break, which need not be looked for.
+    // A line has exactly one line break, which need not be searched for.
     if form.format == .jsonl {
       place.lines += 1
     } else {
@@ -112,8 +112,8 @@ struct ImportParser: Sendable {
     }
   }
 
-  /// Whether a bad line is the beginning of an object that goes on in the next lines: whoever takes
-  /// those for documents may import a part of one.
+  /// Whether an invalid line is the beginning of an object that continues on the next lines.
+  /// Treating those lines as documents might import part of the object.
   private func showsOtherForm(_ piece: ImportPiece, _ range: Range<Int>) -> Bool {
     guard form.format == .jsonl, !form.isSaid, FormFinder.goesOn(piece.bytes[range]) else {
       return false
@@ -136,7 +136,7 @@ struct ImportParser: Sendable {
     for index in range {
       switch bytes[index] {
       case 0x20, 0x0D, 0x0A: continue
-      // A tab is two cells without a value.
+      // A tab separates two empty cells.
       case 0x09 where !isTSV: continue
       default: return false
       }
@@ -151,7 +151,7 @@ struct ImportParser: Sendable {
   ) throws(Refusal) -> ImportedDocument {
     var fields = try fields(record)
     let path = try path(in: fields)
-    // An id under its own name is no field.
+    // An id in its dedicated field is not a document field.
     let name = fields.removeValue(forKey: JSONWriter.documentIDName)
     if name != nil, let idField, idField != JSONWriter.documentIDName { parsed.unusedNames += 1 }
     for name in leftOut where fields.removeValue(forKey: name) != nil {
@@ -183,7 +183,8 @@ struct ImportParser: Sendable {
   private func path(in fields: [String: Value]) throws(Refusal) -> DocumentPath {
     let id = try id(in: fields)
     do throws(DatabaseError) {
-      // Taken literally otherwise: a "/" in an id is a mistake, not the way into a subcollection.
+      // Otherwise it is taken literally: a "/" in an id is a mistake and does not lead into a
+      // subcollection.
       if takesPaths, id.utf8.contains(UInt8(ascii: "/")) { return try DocumentPath(id) }
       guard let collection else {
         throw DatabaseError(
@@ -202,7 +203,7 @@ struct ImportParser: Sendable {
     case .integer(let id): return String(id)
     case .decimal(let id) where id.exponent >= 0: return "\(id)"
     case .map(let wrapper):
-      // An id as MongoDB makes them.
+      // An id in MongoDB's form.
       if wrapper.count == 1, let id = wrapper["$oid"]?.string { return id }
     case nil where idField == nil: return makeID()
     case nil:
@@ -242,8 +243,8 @@ struct ImportParser: Sendable {
     return fields
   }
 
-  /// Numbers, true, false and null as they stand without quotes, arrays and objects with them; all
-  /// else is text.
+  /// Unquoted cells become numbers, true, false and null if possible. Quoted cells become arrays
+  /// and objects if possible. Everything else is text.
   private func guess(_ cell: CSV.Cell) -> Value {
     let first = cell.text.utf8.first
     let isNested = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")

@@ -1,25 +1,25 @@
-// Why a record becomes no document, and where in its file it is: what a person needs to find it.
+// Why a record was rejected, and its location in the file, so that a person can find it.
 
 import OndolJSON
 
-/// Where a record stands.
+/// The location of a record.
 struct ImportRecord: Sendable {
-  /// Its first line, and where in it it begins, in bytes from one.
+  /// Its first line, and the byte in that line where it begins, counted from 1.
   var line: Int
   var column: Int
-  /// How many lines it comes to.
+  /// The number of its lines.
   var count = 1
   /// Its bytes in the piece.
   var range: Range<Int>
 }
 
-/// Why a record is no document.
+/// Why a record is not a document.
 struct Refusal: Error {
   var reason: String
-  /// Where in the record.
+  /// The position in the record.
   var offset: Int?
   var field: String?
-  /// Whether all lines of the record are meant, which begin before the place.
+  /// Whether it concerns all lines of the record, which begin before the position.
   var isOfWhole = false
 
   init(
@@ -32,17 +32,17 @@ struct Refusal: Error {
   }
 }
 
-/// A record that is no document, or several lines where a quote takes in more of them.
+/// An invalid record, or several lines if a quotation mark includes more of them.
 struct BadRecord: Sendable {
   var record: ImportRecord
-  /// Where it is, for people: "line 3: column 5".
+  /// Its location, for people: "line 3: column 5".
   var place: String
   var reason: String
-  /// What is counted: lines, and in JSON that is no lines the values.
+  /// The number of lines, or of values in JSON that is not divided into lines.
   var count: Int
 
   /// - Parameters:
-  ///   - bytes: the record's.
+  ///   - bytes: the record's bytes.
   ///   - start: where it begins.
   init(
     _ record: ImportRecord, _ refusal: Refusal, bytes: ArraySlice<UInt8>,
@@ -51,7 +51,7 @@ struct BadRecord: Sendable {
     self.init(record, refusal, form)
     guard let offset = refusal.offset else { return }
     var end = start
-    // What is missing at a line's end is missing in that line.
+    // Something missing at the end of a line is reported in that line.
     let breaks = bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D }.count
     let reached = min(bytes.startIndex + offset, bytes.endIndex - breaks)
     end.advance(over: bytes[..<reached], lineBreak: form.table.lineBreak)
@@ -59,7 +59,7 @@ struct BadRecord: Sendable {
     place = "\(lines): column \(end.column + 1)"
   }
 
-  /// A record of which no more is known than where it begins.
+  /// A record of which only the beginning is known.
   init(_ record: ImportRecord, _ refusal: Refusal, _ form: FileForm) {
     self.record = record
     let isValue = form.format == .json

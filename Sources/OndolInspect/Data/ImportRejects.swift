@@ -1,8 +1,8 @@
-// Keeps refused records as they stood in their file, so that they can be mended and imported again.
-// The file of rejects has the form of the file that they come from: JSON Lines, JSON values one
-// after the other, or a table with its names. Lines that begin with `#ondol:` are comments; the
-// first one says the form, so that nothing need be said when it is imported, and one stands before
-// each record with the place and the reason.
+// Keeps rejected records in their original form, so that they can be corrected and imported again.
+// The file of rejects has the form of its source file: JSON Lines, consecutive JSON values, or a
+// table with its column names. Lines that begin with `#ondol:` are comments. The first one states
+// the form, so that no options are needed for importing it. Another one comes before each record,
+// with the location and the reason.
 //
 //   #ondol: rejects/1 {"as":"csv","delimiter":";"}
 //   id;price
@@ -14,15 +14,15 @@ import Ondol
 import OndolJSON
 import OndolTerminal
 
-/// The file of rejects of an import, or a directory of them for a directory.
+/// The file of rejects of an import, or a directory of such files for a directory.
 struct ImportRejects {
   private static let mark = "#ondol:"
   private static let schema = "rejects/1"
 
   private let path: String
-  /// Whether each file of the import has a file of rejects, of the same name.
+  /// Whether each file of the import has a file of rejects with the same name.
   private let isDirectory: Bool
-  /// Whether an import goes on, and its rejects with it.
+  /// Whether an earlier import, and its file of rejects, is continued.
   private let goesOn: Bool
   private var file = ""
   private var form = FileForm(.jsonl)
@@ -38,7 +38,7 @@ struct ImportRejects {
     throw CommandFailure(.failed, "\(path) is there already; --rejects makes a new one")
   }
 
-  /// Begins with another file of the import.
+  /// Begins with the next file of the import.
   mutating func begin(
     _ file: String, _ form: FileForm, _ header: [String]
   ) throws(CommandFailure) {
@@ -50,7 +50,7 @@ struct ImportRejects {
 
   /// Keeps records.
   ///
-  /// - Parameter bytes: of the piece in which they stand.
+  /// - Parameter bytes: the bytes of the piece with the records.
   mutating func write(_ records: [BadRecord], of bytes: [UInt8]) throws(CommandFailure) {
     guard !records.isEmpty else { return }
     var text: [UInt8] = []
@@ -70,7 +70,7 @@ struct ImportRejects {
     }
   }
 
-  /// A line that is no record.
+  /// A line that is not a record.
   private static func comment(_ text: String) -> [UInt8] {
     Array("\(mark) \(VisibleText.line(text))\n".utf8)
   }
@@ -121,7 +121,7 @@ struct ImportRejects {
 
   // MARK: - Reading
 
-  /// What a file of rejects says of itself; nil for any other file.
+  /// The form that a file of rejects states; nil for any other file.
   static func hints(from bytes: [UInt8]) -> FormHints? {
     let line = bytes.prefix { $0 != 0x0A }
     let start = Array("\(mark) \(schema) ".utf8)

@@ -1,13 +1,13 @@
-// What an import tells the person, and on request the program that started it: how far it got, what
-// was refused and why, and what of a file became no part of a document.
+// What an import reports to the person, and on request to the program that started it: its
+// progress, the rejected records with the reasons, and the parts of a file that were not imported.
 
 import Foundation
 import OndolTerminal
 import OndolJSON
 
-/// Tells the person, and on request the program that started this one, how far it got.
+/// Reports progress to the person, and on request to the program that started this one.
 struct ImportReport {
-  /// Bad records that are shown; the others are counted.
+  /// The most invalid records that are shown. The others are counted.
   private static let shownLines = 20
 
   let isAcknowledging: Bool
@@ -17,14 +17,14 @@ struct ImportReport {
   let isDry: Bool
   var documents = 0
   private(set) var badLines = 0
-  /// Whether what is counted are lines, and not values of a JSON text.
+  /// Whether lines are counted, and not values of a JSON text.
   private(set) var isInLines = true
   private var shown = 0
   private var acknowledged = 0
   private var bar: ProgressBar
   private var file = ""
   private var fileStart: Int64 = 0
-  /// Bytes of the files before.
+  /// The size of the previous files.
   private var bytesBefore: Int64 = 0
   private var output = Output()
   private let start = ContinuousClock.now
@@ -47,7 +47,7 @@ struct ImportReport {
     isInLines = isInLines && form.format != .json
   }
 
-  /// Says something about the file, beside the bar.
+  /// Prints a message about the file, next to the progress bar.
   mutating func say(_ message: String) {
     guard !isQuiet else { return }
     bar.clear()
@@ -95,7 +95,7 @@ struct ImportReport {
     Console.say("\(done) \(counted(documents, "document"))\(place) in \(time) s.\(skipped)")
   }
 
-  /// How an import ends that left something out.
+  /// The exit status of an import that skipped something.
   var failure: CommandFailure? {
     guard badLines > 0 else { return nil }
     let noun = isInLines ? "line" : "record"

@@ -1,14 +1,14 @@
-// An import under way: the form of a file is found out, then pieces are read one after the other,
-// parsed by several workers at once and committed in their order, so that what is in the database
-// is always a beginning of the file. While one piece is committed the next ones are being parsed;
-// no more of them are in memory than there are workers, and one.
+// A running import. It detects the form of a file, and then reads pieces one after the other.
+// Several workers parse pieces at once, and the pieces are committed in order, so that the database
+// always contains a prefix of the file. While one piece is being committed, the next ones are
+// parsed. At most one more piece than there are workers is in memory.
 
 import Foundation
 import Ondol
 import OndolTerminal
 import OndolJSON
 
-/// What the pieces of all files have in common, and what came of them.
+/// The settings that the pieces of all files share, and the results.
 struct ImportRun {
   let database: Database
   let durability: Durability
@@ -22,7 +22,7 @@ struct ImportRun {
 
   /// Imports a file.
   ///
-  /// - Parameter parser: what it becomes with a form and the names of columns.
+  /// - Parameter parser: configured here with the form and the names of columns.
   mutating func run(
     _ file: String, _ hints: FormHints, _ columns: [String], _ parser: ImportParser
   ) async throws {
@@ -66,7 +66,7 @@ struct ImportRun {
             group.addTask { [begun] in (begun, parser.parse(piece)) }
             begun += 1
           } catch {
-            // What was read before it is committed first.
+            // Everything read before is committed first.
             failure = error
             isAtEnd = true
           }
@@ -112,8 +112,8 @@ struct ImportRun {
 
   private static func place(_ file: String) -> String { file == "-" ? "" : "\(file): " }
 
-  /// Commits some of a piece's documents. When one of them cannot be, the others are committed
-  /// without it, by halves; with `--stop-on-error` those before it.
+  /// Commits some of a piece's documents. If one of them is rejected, the others are committed
+  /// without it, by repeated halving. With `--stop-on-error` only those before it are committed.
   private mutating func commit(
     _ parsed: ParsedPiece, _ range: Range<Int>, _ form: FileForm, _ badRecords: inout [BadRecord]
   ) async throws {
@@ -137,7 +137,7 @@ struct ImportRun {
     }
   }
 
-  /// Whether one document is the reason, and others can be written.
+  /// Whether a single document is the cause, and others can be written.
   private static func isOfDocument(_ code: DatabaseError.Code) -> Bool {
     switch code {
     case .alreadyExists, .notFound, .invalidArgument, .resourceExhausted, .failedPrecondition:
@@ -147,7 +147,7 @@ struct ImportRun {
   }
 }
 
-/// What stood in a file and became no part of a document.
+/// The parts of a file that were not imported into documents.
 private struct UnusedFields {
   private var names = 0
   private var leftOut: [String: Int] = [:]
@@ -172,7 +172,7 @@ private struct UnusedFields {
 }
 
 extension PieceReader {
-  /// Finds out what the file is, before anything of it is given out.
+  /// Detects the form of the file before any of its contents are returned.
   mutating func findForm(_ hints: FormHints) throws(CommandFailure) -> FileForm {
     let beginning = try beginning()
     let hints = ImportRejects.hints(from: beginning.bytes) ?? hints

@@ -1,19 +1,19 @@
-// What an import reads: a file or standard input in pieces of whole records. A piece is what one
-// worker parses and one commit writes, so an import may be larger than the machine's memory. What
-// the file is, is found out from its beginning before the first piece.
+// The input of an import: a file or standard input, in pieces of complete records. One worker
+// parses a piece and one commit writes it, so an import may be larger than the machine's memory.
+// The form of the file is detected from its beginning before the first piece.
 
 import Foundation
 import OndolJSON
 
-/// A place between two records of a file.
+/// A position between two records of a file.
 struct ImportPosition: Sendable, Equatable {
   var offset: Int64 = 0
-  /// Line breaks before it.
+  /// The number of line breaks before it.
   var lines = 0
-  /// Bytes between the last of them and it.
+  /// The number of bytes between the last of them and the position.
   var column = 0
 
-  /// Goes on behind some bytes.
+  /// Advances past some bytes.
   mutating func advance(over bytes: some RandomAccessCollection<UInt8>, lineBreak: UInt8) {
     offset += Int64(bytes.count)
     var breaks = 0
@@ -27,12 +27,12 @@ struct ImportPosition: Sendable, Equatable {
   }
 }
 
-/// Whole records of a file.
+/// Complete records of a file.
 struct ImportPiece: Sendable {
   var bytes: [UInt8]
   var start: ImportPosition
   var end: ImportPosition
-  /// Where the records are, for forms in which no line says it.
+  /// The locations of the records, for forms that are not divided into lines.
   var records: [Range<Int>]?
   /// Whether nothing comes after it.
   var isLast = false
@@ -40,22 +40,22 @@ struct ImportPiece: Sendable {
 
 /// Reads a file piece by piece.
 struct PieceReader {
-  /// Records in a piece.
+  /// The number of records in a piece.
   static let pieceLines = 1_000
-  /// A piece ends with the record that brings it over so many bytes.
+  /// A piece ends with the record that brings it above this size.
   static let pieceBytes = 4 << 20
-  /// Longer than any document can be written.
+  /// Longer than the text form of any document.
   static let maximumLineBytes = 64 << 20
   private static let readBytes = 1 << 18
 
   private let path: String
   private let handle: FileHandle
   private var buffer: [UInt8] = []
-  /// Bytes of the buffer that were given out.
+  /// The bytes of the buffer that were returned.
   private var used = 0
   private var isAtEnd = false
   private var splitter: JSONSplitter?
-  /// What comes after the records that were given out.
+  /// The failure to report after the returned records.
   private var failure: CommandFailure?
   private(set) var position = ImportPosition()
   private(set) var form = FileForm(.jsonl)
@@ -72,16 +72,16 @@ struct PieceReader {
     }
   }
 
-  /// What people call it.
+  /// Its name in messages.
   var name: String { path == "-" ? "standard input" : path }
 
-  /// The file's first bytes, as many as its form is found out from, and whether it has no more.
+  /// The file's first bytes, as many as detecting its form requires, and whether it has no more.
   mutating func beginning() throws(CommandFailure) -> (bytes: [UInt8], isWhole: Bool) {
     while buffer.count < FormFinder.windowBytes, !isAtEnd { try fill() }
     return (buffer, isAtEnd)
   }
 
-  /// Begins with what stands behind some bytes at the file's start that are no records.
+  /// Begins after some bytes at the file's start that are not records.
   mutating func begin(_ form: FileForm, behind bytes: Int = 0) {
     self.form = form
     used = form.startBytes + bytes
@@ -96,7 +96,7 @@ struct PieceReader {
       form.layout, lineBreak: form.table.lineBreak, comment: form.table.comment, goesOn: goesOn)
   }
 
-  /// Goes on behind a record that was given out in an earlier run.
+  /// Continues after a record that was returned in an earlier run.
   mutating func resume(at position: ImportPosition) throws(CommandFailure) {
     do {
       try handle.seek(toOffset: UInt64(position.offset))
@@ -141,7 +141,7 @@ struct PieceReader {
         + "is never closed", at: index)
   }
 
-  /// A failure at a place of the buffer.
+  /// A failure at a position in the buffer.
   private func failure(_ reason: String, at index: Int) -> CommandFailure {
     var place = position
     let end = min(max(index, used), buffer.count)
@@ -150,7 +150,7 @@ struct PieceReader {
       .failed, "\(name): line \(place.lines + 1): column \(place.column + 1): \(reason)")
   }
 
-  /// - Parameter lines: the lines of the piece, where they were counted already.
+  /// - Parameter lines: the lines of the piece, if they were already counted.
   private mutating func take(
     upTo end: Int, _ records: [Range<Int>]? = nil, lines: Int? = nil
   ) -> ImportPiece? {
@@ -194,7 +194,7 @@ struct PieceReader {
           records.append(range.lowerBound - used..<range.upperBound - used)
         }
       } catch {
-        // What stands before is whole, and is given out first.
+        // The preceding records are complete and are returned first.
         failure = failure(error.reason, at: error.column - 1)
         return try end(records)
       }
@@ -204,7 +204,7 @@ struct PieceReader {
         failure = tooLong(at: splitter?.start ?? used)
         return try end(records)
       }
-      // What stands beside the array is of no use.
+      // The text outside the array is not used.
       if records.isEmpty, let end = splitter.map({ $0.start ?? $0.position }) {
         _ = take(upTo: end)
       }
@@ -222,13 +222,13 @@ struct PieceReader {
     return take(upTo: used + last.upperBound, records)
   }
 
-  /// Names beside the array, whose values are not imported.
+  /// Names next to the array, whose values are not imported.
   var neighbours: [String] { splitter?.neighbours.map(\.name) ?? [] }
 
-  /// How far line breaks were looked for.
+  /// How far line breaks were searched for.
   private struct Scan {
     var records = 0
-    /// Behind the last whole record.
+    /// The end of the last complete record.
     var end = 0
     private var next = 0
     private let isTable: Bool

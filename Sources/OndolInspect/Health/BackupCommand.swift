@@ -1,5 +1,5 @@
-// `ondol backup`: a copy of a database, beside whoever has it open; `ondol restore`: the way back.
-// `ondol verify-backup` is `check` at full depth by a name that one finds.
+// `ondol backup`: a copy of a database while other processes may have it open; `ondol restore`: the
+// way back. `ondol verify-backup` is `check` at full depth under a name that is easy to find.
 
 import ArgumentParser
 import Foundation
@@ -44,7 +44,7 @@ struct BackupCommand: DatabaseCommand {
 }
 
 extension Database {
-  /// Copies the database into a new or empty directory, which a person can watch.
+  /// Copies the database into a new or empty directory, with visible progress.
   fileprivate func backup(
     to target: String, withKeys: Bool, _ globals: GlobalOptions
   ) async throws {
@@ -54,7 +54,7 @@ extension Database {
           bar.show($0.completedBytes, of: $0.totalBytes)
         }
       } catch {
-        // Here nothing is in conflict: the directory is just not empty.
+        // This is not a conflict here: the directory is simply not empty.
         guard error.code == .alreadyExists else { throw error }
         throw CommandFailure(.failed, error.message)
       }

@@ -1,5 +1,5 @@
-// `ondol check`: is everything there, and is it right? Looks at the files beside whoever has the
-// database open, and changes nothing.
+// `ondol check`: whether everything is present and valid. It examines the files while other
+// processes may have the database open, and changes nothing.
 
 import ArgumentParser
 import Foundation
@@ -82,7 +82,7 @@ struct CheckCommand: AsyncParsableCommand {
     }
   }
 
-  /// What can be found without a key; nil where the database is in the clear.
+  /// The findings that need no key; nil if the database is not encrypted.
   private func keylessFindings(_ directory: String) async throws(DatabaseError) -> [Finding]? {
     let found: KeylessVerification
     do throws(DatabaseError) {
@@ -92,7 +92,7 @@ struct CheckCommand: AsyncParsableCommand {
         }
       }
     } catch {
-      // With no superblock nobody knows whether a key is needed.
+      // Without a superblock it is unknown whether a key is needed.
       guard [.failedPrecondition, .dataLoss].contains(error.code) else { throw error }
       return nil
     }
@@ -105,7 +105,7 @@ struct CheckCommand: AsyncParsableCommand {
     return found.findings
   }
 
-  /// Prints findings and how many there are; errors are status 4.
+  /// Prints findings and their number. Errors are status 4.
   static func report(
     _ findings: [Finding], _ globals: GlobalOptions, damaged message: String
   ) throws(CommandFailure) {
@@ -119,7 +119,7 @@ struct CheckCommand: AsyncParsableCommand {
     quick ? .structure : full || blobs || indexes ? .full : .blocks
   }
 
-  /// Whether a finding is among those that were asked for.
+  /// Whether a finding was requested.
   private func isWanted(_ finding: Finding) -> Bool {
     guard blobs || indexes else { return true }
     switch finding.kind {

@@ -1,11 +1,11 @@
-// `ondol encrypt`, `ondol decrypt` and `ondol rekey`: a database to another key, or to none. What
-// each does can be ended and begun again: it goes on where it was.
+// `ondol encrypt`, `ondol decrypt` and `ondol rekey`: change a database's key, or remove it. Each
+// can be stopped and started again, and continues where it stopped.
 
 import ArgumentParser
 import Foundation
 import Ondol
 
-/// The keys that a database is to have.
+/// The new keys of a database.
 struct NewKeys: ParsableArguments {
   @Option(
     name: .customLong("new-key-file"),
@@ -18,9 +18,9 @@ struct NewKeys: ParsableArguments {
     help: "A file whose first line is a passphrase that is to open it.", completion: .file())
   var passphraseFiles: [String] = []
 
-  /// The keys that were named, or the one that opens databases where none was.
+  /// The named keys, or the one that opens databases if none were named.
   ///
-  /// - Throws: status 2 when there is none.
+  /// - Throws: status 2 if there is none.
   func keys() throws -> [Database.Encryption] {
     let new =
       try keyFiles.map { try DatabaseKey.key(in: $0) }
@@ -35,7 +35,7 @@ struct NewKeys: ParsableArguments {
 }
 
 extension GlobalOptions {
-  /// Shows how far a change of keys is, and reports what it came to.
+  /// Shows the progress of a key change, and reports its result.
   fileprivate func showChange(
     _ schema: String, of database: Database,
     _ change: (_ progress: (EncryptionProgress) -> Void) async throws -> Void
@@ -114,7 +114,7 @@ struct RekeyCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try database.directory()
     let keys = try new.keys()
-    // One that has begun opens with the new keys already.
+    // If a change has begun, the database already opens with the new keys.
     let current = try DatabaseKey.current().map { [$0] } ?? []
     try await database.withDatabase(openingWith: current + keys) { database in
       try await globals.showChange("rekey/1", of: database) { progress in
@@ -125,8 +125,8 @@ struct RekeyCommand: AsyncParsableCommand {
 }
 
 extension DatabaseArgument {
-  /// Runs `body` with the database open for writing, with the first of these keys that opens it;
-  /// without one where that is nil.
+  /// Runs `body` with the database open for writing, with the first of these keys that opens it. A
+  /// nil key stands for none.
   fileprivate func withDatabase(
     openingWith keys: [Database.Encryption?], _ body: (Database) async throws -> Void
   ) async throws {
@@ -143,7 +143,7 @@ extension DatabaseArgument {
                 at: place, options: Database.Options(encryption: key))
             } catch {
               failure = CommandFailure(opening: place, error)
-              // Another key, or a key for what is in the clear.
+              // A different key, or a key for an unencrypted database.
               guard error.code == .permissionDenied || error.code == .invalidArgument else {
                 break
               }

@@ -1,4 +1,4 @@
-// `ondol recover`: what can be saved of a damaged database, into a new one, and what is lost.
+// `ondol recover`: salvages a damaged database into a new one, and reports what is lost.
 
 import ArgumentParser
 import Foundation

@@ -1,4 +1,4 @@
-// `ondol repair` and `ondol compact`: what makes a database sound, or small.
+// `ondol repair` and `ondol compact`: repair a database, or make it smaller.
 
 import ArgumentParser
 import Foundation
@@ -34,7 +34,8 @@ struct RepairCommand: DatabaseCommand {
       for entry in try await database.contents().collections
       where !entry.indexes.isEmpty && (collection == nil || entry.pattern == collection) {
         try Interruption.check()
-        // Any ids will do between the names: an index belongs to all collections of a pattern.
+        // Any ids can be used between the names, because an index belongs to all collections of a
+        // pattern.
         let path = entry.pattern.split(separator: "/").joined(separator: "/any/")
         let built = try await database.rebuildIndexes(of: try CollectionPath(path), named: nil) {
           bar.show($0.documents)

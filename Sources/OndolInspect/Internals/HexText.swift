@@ -1,10 +1,10 @@
-// Bytes with their places, for people.
+// Bytes with their offsets, for people.
 
 import Ondol
 
-/// A way to write bytes down.
+/// A text form of bytes.
 enum HexText {
-  /// Lines of sixteen bytes: the place, the bytes, and what of them is ASCII.
+  /// Lines of sixteen bytes: the offset, the bytes, and their ASCII characters.
   static func lines(_ bytes: [UInt8], from offset: UInt64) -> [String] {
     stride(from: 0, to: bytes.count, by: 16).map { start in
       let row = bytes[start..<min(start + 16, bytes.count)]

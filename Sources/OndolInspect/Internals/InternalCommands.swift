@@ -1,12 +1,12 @@
-// `ondol log`, `segment`, `manifest`, `hexdump` and `snapshots`: what is in the files, for whoever
-// wants to know how the database works or where it is broken.
+// `ondol log`, `segment`, `manifest`, `hexdump` and `snapshots`: the contents of the files, to
+// study how the database works or where it is damaged.
 
 import ArgumentParser
 import Foundation
 import Ondol
 import OndolEngine
 
-/// A command that looks at the files of a database, whether or not they make one.
+/// A command that examines the files of a database, whether or not they form a valid one.
 protocol FileCommand: AsyncParsableCommand {
   var database: DatabaseArgument { get }
 
@@ -25,7 +25,7 @@ extension FileCommand {
 }
 
 extension CommandFailure {
-  /// What the engine threw, as commands say it.
+  /// The engine's error, in the form of commands.
   init(_ error: EngineError) {
     let status: ExitStatus =
       switch error {
@@ -39,7 +39,7 @@ extension CommandFailure {
 }
 
 extension Value {
-  /// A moment in microseconds since 1970 as commands show it.
+  /// A time in microseconds since 1970, as commands show it.
   static func moment(_ microseconds: Int64) -> Value {
     (try? Timestamp(microsecondsSince1970: microseconds)).map { .timestamp($0) }
       ?? .integer(microseconds)
@@ -151,7 +151,7 @@ struct SegmentDumpCommand: FileCommand {
     let columns = ["kind", "key", "value"]
     var rows = RowWriter(globals, .report(schema: "segment-dump/1", columns: columns))
     var count = 0
-    // What could be read before the damage is shown, too.
+    // The readable part before the damage is shown as well.
     let result = Result {
       try files.forEachRow(ofSegment: place.file) { kind, key, value in
         guard count < limit else { return false }

@@ -1,4 +1,4 @@
-// `ondol colls`, `ondol indexes` and `ondol index dump`: what the database knows of its
+// `ondol colls`, `ondol indexes` and `ondol index dump`: the database's information about its
 // collections.
 
 import ArgumentParser
@@ -33,7 +33,7 @@ struct CollectionsCommand: DatabaseCommand {
 }
 
 extension DatabaseContents.OwnKey? {
-  /// What reports say of a collection's own key; null where there is none.
+  /// The state of a collection's own key in reports; null if it has none.
   var text: Value { map { .string($0.rawValue) } ?? .null }
 }
 

@@ -1,4 +1,4 @@
-// `ondol get`: documents by their paths; status 3 tells a script that one is not there.
+// `ondol get`: documents by their paths. Status 3 tells a script that one is missing.
 
 import ArgumentParser
 import Ondol
@@ -63,7 +63,7 @@ struct GetCommand: DatabaseCommand {
     }
   }
 
-  /// With `--rev`, what the database knows of a document besides its fields.
+  /// With `--rev`, the database's information about a document besides its fields.
   private func revision(of document: DocumentSnapshot) -> [Cell] {
     guard rev else { return [] }
     return [

@@ -1,5 +1,5 @@
-// `ondol info`: what a database is made of, from its collections down to its files. Counts read all
-// rows; `--quick` leaves them out.
+// `ondol info`: what a database consists of, from its collections down to its files. Counts read
+// all rows; `--quick` omits them.
 
 import ArgumentParser
 import Foundation
@@ -19,7 +19,7 @@ struct InfoCommand: AsyncParsableCommand {
       (try await database.contents(), database.engine.metrics)
     }
     let end = database.isOnServer ? nil : try LogEnd(of: database.directory())
-    // As the files are by now, which may be more or less than what was read above.
+    // The current files, which may differ from those that were read above.
     let files = database.isOnServer ? [] : try FileListing.files(in: database.directory())
     if globals.chosenFormat == .table {
       try print(contents, metrics, files, end)
@@ -53,7 +53,7 @@ struct InfoCommand: AsyncParsableCommand {
     var cells: [Cell] = [
       ("format", .string(contents.format)), ("sequence", .number(contents.sequence)),
     ]
-    // What only files have.
+    // Only databases in files have these.
     if let end {
       cells += [
         ("lastCommit", end.lastCommit), ("isClosed", .boolean(end.isClosed)),
@@ -114,9 +114,9 @@ struct InfoCommand: AsyncParsableCommand {
 
 /// Where the newest log ends.
 private struct LogEnd {
-  /// When the last commit was made; null before the first.
+  /// The time of the last commit; null before the first.
   var lastCommit = Value.null
-  /// Whether the database was closed after it, and nobody has it open.
+  /// Whether the database was closed after it, and no process has it open.
   var isClosed = false
 
   init(of directory: String) throws(CommandFailure) {
@@ -134,17 +134,17 @@ private struct LogEnd {
   }
 }
 
-/// A file of a database, as the directory lists it.
+/// A file of a database in its directory.
 struct FileListing {
   var name: String
   var bytes: Int
 
-  /// The bytes of all files.
+  /// The size of all files.
   static func bytes(in directory: String) throws(CommandFailure) -> Int {
     try files(in: directory).reduce(0) { $0 + $1.bytes }
   }
 
-  /// All files, in the order of their names.
+  /// All files, sorted by name.
   static func files(in directory: String) throws(CommandFailure) -> [FileListing] {
     do {
       let files = try FileManager.default.contentsOfDirectory(

@@ -1,5 +1,5 @@
-// `ondol ls`: the collections, or a collection's documents in the order of their ids; a table for a
-// person, JSON Lines for a program.
+// `ondol ls`: the collections, or a collection's documents in id order; a table for a person, JSON
+// Lines for a program.
 
 import ArgumentParser
 import Ondol
@@ -55,7 +55,7 @@ struct ListCommand: DatabaseCommand {
     try await refuseUnknown(collection, pages, in: database)
   }
 
-  /// Throws status 3 when nothing was listed because nobody has the collection.
+  /// Throws status 3 if nothing was listed because the collection does not exist.
   private func refuseUnknown(
     _ collection: String, _ pages: Pages, in database: Database
   ) async throws {
@@ -65,7 +65,7 @@ struct ListCommand: DatabaseCommand {
     ).refuse(fields: [])
   }
 
-  /// Ids alone are lines of text, unless a format was asked for.
+  /// Ids alone are lines of text, unless a format was requested.
   private func listIDs(_ pages: inout Pages) async throws {
     var rows = RowWriter(globals.forPlainText, .report(schema: "ls/1", columns: ["id"]))
     while let page = try await pages.next() {

@@ -1,9 +1,9 @@
-// Documents some at a time, so that a list may be longer than memory. A database open for reading
-// stays as it was when it was opened, so the pages fit together.
+// Documents in pages, so that a list may be larger than memory. A database that is open for reading
+// stays as it was at the open, so the pages are consistent with each other.
 
 import Ondol
 
-/// A collection's documents in the order of their ids, or the other way round.
+/// A collection's documents in id order, or in reverse.
 struct Pages {
   private static let pageLength = 1_000
 
@@ -13,7 +13,7 @@ struct Pages {
   private var offset: Int
   private var rest: Int
   private var lastID: String?
-  /// Whether there was any document.
+  /// Whether any document was returned.
   private(set) var hasShown = false
 
   init(

@@ -1,4 +1,4 @@
-// `ondol query`: the documents that meet conditions, or how the database finds them.
+// `ondol query`: the documents that satisfy conditions, or how the database finds them.
 
 import ArgumentParser
 import Ondol
@@ -36,14 +36,15 @@ struct QueryCommand: DatabaseCommand {
     var isEmpty = true
     var unseen = try result.selected() ?? []
     for try await document in query.documents {
-      // Ids alone do not say which of a group's documents it is.
+      // The id alone does not identify a document of a collection group.
       try rows.write(
         id: documents.group ? document.reference.path : document.documentID, document.data())
       isEmpty = false
       unseen.removeAll { document.get($0) != nil }
     }
     try rows.finish()
-    // An offset behind the last document says nothing about names, and neither does a limit of 0.
+    // An empty result because of an offset past the last document, or of a limit of 0, does not
+    // mean that the names are unknown.
     guard isEmpty || !unseen.isEmpty, result.part.limit != 0 else { return }
     let orders = isEmpty ? try result.orders().map(\.field) : []
     try await documents.refuseUnknownNames(in: database, and: orders + unseen)
@@ -80,13 +81,13 @@ struct QueryCommand: DatabaseCommand {
 }
 
 extension QueryCommand {
-  /// The way in words: the second line of what a person reads.
+  /// The access path in words: the second line for a person.
   private static func access(_ explanation: QueryExplanation) -> String {
     explanation.lines.dropFirst().first.map { String($0.trimmingPrefix("  ")) } ?? ""
   }
 }
 
-/// `ondol count`: how many documents meet conditions.
+/// `ondol count`: how many documents satisfy conditions.
 struct CountCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "count", abstract: "Prints how many documents meet conditions.")
@@ -98,13 +99,13 @@ struct CountCommand: DatabaseCommand {
   func run(in database: Database) async throws {
     let query = try documents.source(in: database)
     let count = try await query.count.getAggregation().count
-    // A number alone, so that a script need not take anything apart.
+    // Only a number, so that a script need not parse anything.
     try globals.forPlainText.report("count/1", [("count", .number(count))])
     if count == 0 { try await documents.refuseUnknownNames(in: database) }
   }
 }
 
-/// `ondol agg`: sums and the like, of all or of each group.
+/// `ondol agg`: sums and other aggregates, of all documents or of each group.
 struct AggregateCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "agg", abstract: "Prints counts, sums, averages, least and greatest values.")
@@ -139,8 +140,7 @@ struct AggregateCommand: DatabaseCommand {
       [.count()] + wanted.map(\.field))
     var rows = RowWriter(
       globals, .report(schema: "agg/1", columns: groupBy + ["count"] + wanted.map(\.name)))
-    // Sources of which no row has told anything, because nobody has them or they add up to
-    // nothing.
+    // Sources without a value in any row, because no document has them or their aggregate is empty.
     var untold = Set(wanted.map(\.source) + groupBy)
     func write(_ result: AggregateQuerySnapshot, of key: [Cell] = []) throws {
       let cells = wanted.map { ($0.name, result[$0.field] ?? .null) }

@@ -1,4 +1,4 @@
-// What `query`, `count`, `agg` and `watch` have in common: which documents are meant.
+// What `query`, `count`, `agg` and `watch` share: the selection of documents.
 
 import ArgumentParser
 import Ondol
@@ -15,13 +15,14 @@ struct QueryOptions: ParsableArguments {
   @Flag(help: "All collections with this id, wherever they are.")
   var group = false
 
-  /// The documents that meet the conditions.
+  /// The documents that satisfy the conditions.
   func source(in database: Database) throws(CommandFailure) -> Query {
     let all = all(in: database)
     return try expression().map { all.whereFilter($0.filter) } ?? all
   }
 
-  /// Throws status 3 when nobody has the collection, or a field of the conditions or of `others`.
+  /// Throws status 3 if the collection, or a field of the conditions or of `others`, does not
+  /// exist.
   func refuseUnknownNames(
     in database: Database, and others: [FieldPath] = []
   ) async throws {
@@ -39,12 +40,12 @@ struct QueryOptions: ParsableArguments {
     return try Self.read { () throws(WhereError) in try WhereExpression(condition) }
   }
 
-  /// The filter that a text is.
+  /// The filter in a text.
   static func filter(_ condition: String) throws(CommandFailure) -> Filter {
     try read { () throws(WhereError) in try WhereExpression(condition) }.filter
   }
 
-  /// A text that makes no sense is wrong usage, and says where.
+  /// An invalid text is a usage error that names the position.
   static func read<Result>(
     _ body: () throws(WhereError) -> Result
   ) throws(CommandFailure) -> Result {
@@ -65,7 +66,7 @@ struct CollectionArgument: ParsableArguments {
   var collection: String?
 }
 
-/// How many documents, and from which on.
+/// The number of documents, and the first one.
 struct PartOptions: ParsableArguments {
   @Option(help: "At most so many documents.", transform: wholeNumber)
   var limit: Int?
@@ -74,7 +75,7 @@ struct PartOptions: ParsableArguments {
   var offset: Int?
 }
 
-/// A number from 0 on.
+/// A non-negative whole number.
 func wholeNumber(_ text: String) throws -> Int {
   guard let number = Int(text), number >= 0 else {
     throw ValidationError("'\(text)' is no whole number from 0 on")
@@ -82,7 +83,7 @@ func wholeNumber(_ text: String) throws -> Int {
   return number
 }
 
-/// Which part of a result, in which order.
+/// The part and the order of a result.
 struct ResultOptions: ParsableArguments {
   @Option(
     help: """

@@ -1,5 +1,5 @@
-// `ondol schema`: what documents of a collection look like, found by looking: each field with the
-// kinds of its values, the share of documents that have it, and examples.
+// `ondol schema`: the structure of a collection's documents, found by reading them: each field with
+// the types of its values, the share of documents that have it, and examples.
 
 import ArgumentParser
 import Ondol
@@ -53,7 +53,7 @@ struct SchemaCommand: DatabaseCommand {
   }
 }
 
-/// What is known of the fields of the documents seen so far.
+/// The information about the fields of the documents read so far.
 struct FieldCensus {
   private struct Field {
     var documents = 0
@@ -63,9 +63,9 @@ struct FieldCensus {
 
   private static let exampleCount = 3
   private static let exampleLength = 24
-  /// Maps used as dictionaries have any number of names; what is behind them is left out.
+  /// Maps used as dictionaries have any number of names. Names beyond this number are omitted.
   private static let maximumFields = 2_000
-  /// Containers within each other that are looked into, which is all that a document may have.
+  /// The nesting depth that is examined, which is the most that a document may have.
   private static let maximumDepth = 100
 
   private var documents = 0
@@ -107,7 +107,7 @@ struct FieldCensus {
     fields[path]?.examples.append(text)
   }
 
-  /// A row for each field, in the order of their paths.
+  /// A row for each field, sorted by path.
   var rows: [[Cell]] {
     fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map { path, field in
       let kinds = field.kinds.sorted {

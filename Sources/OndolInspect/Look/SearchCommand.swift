@@ -1,4 +1,4 @@
-// `ondol search`: the documents that have words in their texts, the best first.
+// `ondol search`: the documents whose texts contain words, best first.
 
 import ArgumentParser
 import Ondol
@@ -67,7 +67,7 @@ struct SearchCommand: DatabaseCommand {
     group ? match.document.reference.path : match.document.documentID
   }
 
-  /// The fields that were named, or those of the index that has most.
+  /// The named fields, or those of the index with the most fields.
   private func searchedFields(in database: Database) async throws -> [String] {
     guard fields.isEmpty else { return fields }
     let listed =
@@ -84,7 +84,7 @@ struct SearchCommand: DatabaseCommand {
     return widest.fields
   }
 
-  /// For a person: each document's name, and where the words are in its texts.
+  /// For a person: each document's name, and the occurrences of the words in its texts.
   private func show(_ matches: [SearchMatch], _ searched: [String]) throws {
     var output = Output(.table)
     for match in matches {
@@ -99,7 +99,7 @@ struct SearchCommand: DatabaseCommand {
     try output.flush()
   }
 
-  /// A snippet in one line, what was looked for in bold.
+  /// A snippet on one line, with the search words in bold.
   private static func parts(of snippet: SearchSnippet, _ usesColor: Bool) -> [LinePart] {
     var parts = [LinePart(text: snippet.isCutInFront ? "… " : "")]
     var place = snippet.text.startIndex
@@ -112,7 +112,7 @@ struct SearchCommand: DatabaseCommand {
     return parts + [LinePart(text: running(snippet.text[place...]) + end)]
   }
 
-  /// Where a text goes to its next line a snippet goes on.
+  /// A snippet continues across line breaks in the text.
   private static func running(_ text: Substring) -> String {
     String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 })
   }

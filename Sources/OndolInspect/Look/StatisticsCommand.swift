@@ -1,5 +1,5 @@
-// `ondol stats`: the numbers of a database, once or again and again, for people or for Prometheus.
-// What only the process that writes can know, such as its listeners, is not among them.
+// `ondol stats`: the statistics of a database, once or repeatedly, for people or for Prometheus. It
+// does not include statistics that only the writing process has, such as its listeners.
 
 import ArgumentParser
 import Foundation
@@ -41,7 +41,7 @@ struct StatisticsCommand: DatabaseCommand {
     if !prom, globals.chosenFormat != .table { try rows.finish() }
   }
 
-  /// The bytes of all files; none of a database on a server.
+  /// The size of all files; 0 for a database on a server.
   private func bytes(of database: Database) throws(CommandFailure) -> Int {
     database.isOnStore ? 0 : try FileListing.bytes(in: self.database.directory())
   }

@@ -1,4 +1,4 @@
-// `ondol tree`: the realtime tree: a node's value, its children, and what happens to it.
+// `ondol tree`: the realtime tree: a node's value, its children, and its changes.
 
 import ArgumentParser
 import Ondol
@@ -104,7 +104,7 @@ struct NodeArgument: ParsableArguments {
   @Argument(help: "The path, such as scores/kim; the root when not given.")
   var path = "/"
 
-  /// The node; slashes at its ends count for nothing.
+  /// The node. Slashes at the ends of its path are ignored.
   func node(in database: Database) -> TreeReference {
     let path = path.split(separator: "/").joined(separator: "/")
     return path.isEmpty ? database.tree : database.tree.child(path)

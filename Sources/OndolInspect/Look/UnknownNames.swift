@@ -1,19 +1,19 @@
-// Names that nobody has: an empty answer looks the same whether nothing matches or a name was
-// mistyped, so commands look here before they leave it at an empty answer.
+// Unknown names. An empty result looks the same whether nothing matches or a name was mistyped, so
+// commands check here before they report an empty result.
 
 import Ondol
 import OndolJSON
 
-/// Looks for the names a command was given.
+/// Looks for the names that a command was given.
 struct UnknownNames {
   /// All documents of the collection or group.
   let documents: Query
   /// The collection as it was given.
   let collection: String
 
-  /// Throws status 3 when there are no documents, or when no document has one of the fields.
+  /// Throws status 3 if there are no documents, or if no document has one of the fields.
   ///
-  /// - Complexity: looks at documents until one has the field: at all of them when nobody has it.
+  /// - Complexity: reads documents until one has the field: all of them if none has it.
   func refuse(fields: [FieldPath]) async throws {
     guard try await hasAny(documents) else {
       throw CommandFailure(.notFound, "there is no collection \(collection)")

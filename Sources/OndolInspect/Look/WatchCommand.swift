@@ -1,11 +1,11 @@
-// `ondol watch` and `ondol tail`: what happens in a database that another process writes, as it
-// happens: an object a line, each made visible at once. They end when they are interrupted, or when
-// nobody reads any more.
+// `ondol watch` and `ondol tail`: changes in a database that another process writes, as they
+// happen: one object per line, each flushed at once. They end when they are interrupted, or when
+// the output is no longer read.
 
 import ArgumentParser
 import Ondol
 
-/// A token as people give it.
+/// A token in the form that people enter.
 private func token(_ text: String) throws(CommandFailure) -> ChangeToken {
   guard let token = ChangeToken(text) else {
     throw CommandFailure(.usage, "\(text) is no token; they are in what watch and tail print")
@@ -102,7 +102,7 @@ struct TailCommand: DatabaseCommand {
   func run(in database: Database) async throws {
     var rows = RowWriter(globals.forEvents, .report(schema: "tail/1", columns: Self.columns))
     let start = try since.map(token) ?? database.changeToken()
-    // Says from where on nothing is missed.
+    // Reports the point from which on no change is missed.
     try rows.write([("type", "begin"), ("token", .string("\(start)"))])
     try rows.flush()
     for try await commit in database.changes(since: start) {

@@ -1,6 +1,6 @@
-// `ondol console`: the web console of a database. It opens the database for writing; where somebody
-// else has it open, it hands over to the console that is embedded there, or follows and only shows.
-// A database on a server may be open for writing wherever.
+// `ondol console`: the web console of a database. It opens the database for writing. If another
+// process has it open, it hands over to the console embedded there, or follows the database
+// read-only. A database on a server may be open for writing in several processes.
 
 import ArgumentParser
 import Foundation
@@ -37,7 +37,7 @@ struct ConsoleCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    // The database is to be closed in good order, whatever it was opened for.
+    // The database must be closed cleanly, whatever it was opened for.
     try await Interruption.whileWriting {
       do {
         if database.isOnServer {
@@ -69,7 +69,7 @@ struct ConsoleCommand: AsyncParsableCommand {
     }
   }
 
-  /// Somebody else writes the database.
+  /// Another process writes the database.
   private func handOver(_ directory: String, _ error: DatabaseError) async throws {
     guard let holder = Self.holder(of: directory) else { throw error }
     if let (url, pid) = Self.embedded(beside: directory), pid == holder {
@@ -110,12 +110,12 @@ struct ConsoleCommand: AsyncParsableCommand {
     try await Self.close(opened)
   }
 
-  /// Closes the database although the command was interrupted.
+  /// Closes the database even though the command was interrupted.
   private static func close(_ database: Database) async throws {
     try await Task { try await database.close() }.value
   }
 
-  /// The process that has a database open for writing, as its lock says.
+  /// The process that has a database open for writing, according to its lock.
   private static func holder(of directory: String) -> Int? {
     let lock = URL(filePath: directory).appending(path: "LOCK")
     guard let text = try? String(contentsOf: lock, encoding: .utf8), text.hasPrefix("process ")
@@ -129,8 +129,8 @@ struct ConsoleCommand: AsyncParsableCommand {
     return (note.url, note.pid)
   }
 
-  /// Opens a browser by a file that only its owner can read: an address in a command line is in the
-  /// list of processes, which everybody can read.
+  /// Opens a browser through a file that only its owner can read, because an address on a command
+  /// line appears in the process list, which every user can read.
   private static func openBrowser(_ url: String) throws {
     let file = FileManager.default.temporaryDirectory
       .appending(path: "ondol-console-\(UUID().uuidString).html")

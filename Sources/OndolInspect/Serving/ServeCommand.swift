@@ -1,5 +1,5 @@
-// `ondol serve`: a database for Firestore's own clients. What it listens on is printed when it is
-// ready, as lines that a shell reads and a person pastes.
+// `ondol serve`: a database for Firestore's own clients. When it is ready, it prints its addresses
+// as lines for a shell to read and a person to paste.
 
 import ArgumentParser
 import Foundation
@@ -77,7 +77,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     private func serveMany() async throws {
       let (place, options) = (database.place, try Self.options)
-      // What opening it would say is said at once.
+      // An error of the address is reported immediately.
       _ = try ServerAddress.store(place, creates: true)
       let folder = ManyDatabases {
         [isOnServer = database.isOnServer] (project, id) throws(DatabaseError) in
@@ -109,7 +109,7 @@ struct ServeCommand: AsyncParsableCommand {
       return try await Database.open(on: store, options: options)
     }
 
-    /// Changes are kept, so that clients that come back are told the difference.
+    /// Changes are kept, so that reconnecting clients receive the difference.
     private static var options: Database.Options {
       get throws(CommandFailure) {
         var options = Database.Options(encryption: try DatabaseKey.current())
@@ -124,10 +124,10 @@ struct ServeCommand: AsyncParsableCommand {
       options.metricsPort = portMetrics
       options.grace = .seconds(grace)
       let server = Server(directory, options: options)
-      // Who runs services stops them so.
+      // Service managers stop it with this signal.
       let termination = Interrupt(of: SIGTERM) { _ in server.shutDown() }
       defer { termination.end() }
-      // The server ends by itself, so that calls under way finish.
+      // The server ends by itself, so that running calls can finish.
       let running = Task {
         try await server.run { addresses in
           var lines = "export FIRESTORE_EMULATOR_HOST=\(addresses.firestore)\n"
@@ -142,7 +142,7 @@ struct ServeCommand: AsyncParsableCommand {
       }
     }
 
-    /// Does what is to be done although the command was interrupted.
+    /// Performs the final work even though the command was interrupted.
     private static func finish(
       _ body: @escaping @Sendable () async throws -> Void
     ) async throws {

@@ -1,4 +1,4 @@
-// `ondol server`: what an operator does on a server, as the owner of the tables there.
+// `ondol server`: an operator's tasks on a server, as the owner of its tables.
 
 import ArgumentParser
 import Ondol

@@ -1,5 +1,5 @@
-// What the tool says when it could not do as it was told, and with which status it ends. Scripts
-// depend on the numbers: they are in Docs/Tools.md and never change their meaning.
+// The tool's error messages and exit statuses. Scripts depend on the numbers: they are in
+// Docs/Tools.md and never change their meaning.
 
 import Foundation
 import Ondol
@@ -8,11 +8,11 @@ import OndolTerminal
 /// How the process ends.
 enum ExitStatus: Int32 {
   case succeeded = 0
-  /// It was tried, and failed.
+  /// The command was attempted and failed.
   case failed = 1
-  /// The command line makes no sense.
+  /// The command line is invalid.
   case usage = 2
-  /// What was asked for is not there.
+  /// The requested object does not exist.
   case notFound = 3
   /// Stored bytes are damaged.
   case corrupt = 4
@@ -22,11 +22,11 @@ enum ExitStatus: Int32 {
   case newerFormat = 6
   /// Writing is not allowed here.
   case readOnly = 7
-  /// A damaged database was saved, but not all of it.
+  /// A damaged database was salvaged, but not completely.
   case salvagedWithLoss = 8
-  /// A version or a unique value was not what it had to be.
+  /// A version or a unique value did not meet its condition.
   case conflict = 9
-  /// ^C; what is stored is whole.
+  /// ^C. All stored data is consistent.
   case interrupted = 130
 
   func endProcess() -> Never {
@@ -37,10 +37,11 @@ enum ExitStatus: Int32 {
 /// An error with its exit status.
 struct CommandFailure: Error {
   let status: ExitStatus
-  /// What to say, a line each; a name in it may have line breaks of its own, which are none here.
+  /// The message, one entry per line. A name in it may contain line breaks, which do not count as
+  /// such.
   let lines: [String]
 
-  /// All of it, within the line of somebody else.
+  /// The whole message, for inclusion in the line of another message.
   var message: String { lines.joined(separator: " ") }
 
   init(_ status: ExitStatus, _ message: String) {
@@ -52,19 +53,19 @@ struct CommandFailure: Error {
     self.lines = lines
   }
 
-  /// Says it on standard error; nothing where there is nothing to say.
+  /// Prints it to standard error; nothing if it is empty.
   func tell() {
     for (index, line) in lines.enumerated() { Console.say(index == 0 ? "ondol: \(line)" : line) }
   }
 
-  /// Nobody reads any more, as behind `head`: no failure, and nothing to say.
+  /// The output is no longer read, for example by `head`. This is not a failure and prints nothing.
   static let outputClosed = CommandFailure(.succeeded, "")
   static let interrupted = CommandFailure(.interrupted, "")
 }
 
 extension CommandFailure {
-  /// What the database threw while it was open. What it suggests is for programs that call it;
-  /// whoever types commands is told of commands.
+  /// The error that the database threw while open. Its suggestion is for programs that call it, so
+  /// the message suggests commands instead.
   init(_ error: DatabaseError) {
     let status: ExitStatus =
       switch error.code {
@@ -84,7 +85,7 @@ extension CommandFailure {
     self.init(status, error.localizedDescription + hint)
   }
 
-  /// What `Database.open` threw. Only there do these codes mean the lock and the format.
+  /// The error that `Database.open` threw. Only there do these codes mean the lock and the format.
   init(opening path: String, _ error: DatabaseError) {
     switch error.code {
     case .failedPrecondition:

@@ -1,7 +1,7 @@
-// The key of an encrypted database: the bytes of the file that --key-file names, the passphrase in
-// the one that --passphrase-file names, or ONDOL_KEY, which has a key as 64 hexadecimal digits.
-// What is in a process's environment can be read by whoever may look at the process, so a file is
-// better. A database that a command makes is encrypted with it.
+// The key of an encrypted database: the bytes of the file given with --key-file, the passphrase in
+// the file given with --passphrase-file, or ONDOL_KEY, which contains a key as 64 hexadecimal
+// digits. Every user who may inspect a process can read its environment, so a file is better. A
+// database that a command creates is encrypted with this key.
 
 import ArgumentParser
 import Foundation
@@ -49,9 +49,9 @@ enum DatabaseKey {
 
   /// The key, if there is one.
   ///
-  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on its inlined form in callers.
   ///
-  /// - Throws: status 2 when ONDOL_KEY is none.
+  /// - Throws: status 2 if ONDOL_KEY is not a valid key.
   @inline(never)
   static func current() throws(CommandFailure) -> Database.Encryption? {
     if let key = read.withLock({ $0 }) { return key }
@@ -67,7 +67,7 @@ enum DatabaseKey {
     return .key(bytes)
   }
 
-  /// The world, with the key in it.
+  /// The environment with the key.
   static func environment() throws(CommandFailure) -> Environment {
     Environment.live().opening(with: try current())
   }

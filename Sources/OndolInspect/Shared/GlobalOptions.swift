@@ -1,6 +1,6 @@
-// What every command understands besides its own words: how data is written, and how much is said.
-// A command takes it as an option group and asks it for a `RowWriter`, so that formats mean the
-// same everywhere.
+// The options that every command has in addition to its own: the output format and the amount of
+// messages. A command includes them as an option group and requests a `RowWriter` from them, so
+// that formats mean the same everywhere.
 
 import ArgumentParser
 import Foundation
@@ -10,24 +10,24 @@ import OndolTerminal
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
   /// Columns, for a person.
   case table
-  /// One array, or one object where a command answers with one.
+  /// One array, or one object if a command returns a single one.
   case json
-  /// One object a line.
+  /// One object per line.
   case jsonl
-  /// RFC 4180, with a line of names in front.
+  /// RFC 4180, starting with a line of names.
   case csv
-  /// Values without quotes, tabs between them.
+  /// Values without quotes, separated by tabs.
   case raw
-  /// Features with their geometries; of `export` alone.
+  /// Features with their geometries; only for `export`.
   case geojson
 
-  /// Every command's.
+  /// The formats of every command.
   static let common = allCases.filter { $0 != .geojson }
 }
 
-/// Which of the two ways to write values that JSON has no word for.
+/// The two ways to write values that JSON has no type for.
 enum JSONStyle: String, ExpressibleByArgument, CaseIterable {
-  /// Numbers and moments as a person writes them, where nothing is lost.
+  /// Numbers and times as a person writes them, if nothing is lost.
   case relaxed
   /// Every value with its type.
   case canonical
@@ -74,7 +74,7 @@ struct GlobalOptions: ParsableArguments {
     if let passphraseFile { try DatabaseKey.readPassphrase(passphraseFile) }
   }
 
-  /// The format that was asked for, or the one that fits who reads.
+  /// The requested format, or the one that suits the reader.
   var chosenFormat: OutputFormat { format ?? (Output.isTerminal ? .table : .jsonl) }
 
   /// Whether tables may be coloured.
@@ -86,12 +86,12 @@ struct GlobalOptions: ParsableArguments {
     }
   }
 
-  /// Whether a bar that moves is wanted.
+  /// Whether to show a moving progress bar.
   var showsProgress: Bool { !quiet && !noProgress && Console.isTerminal }
 
   /// Writes a report: objects of one shape, "<command>/<version>", with these columns.
   ///
-  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on its inlined form in callers.
   @inline(never)
   func report(
     _ schema: String, _ columns: [String], _ write: (inout RowWriter) async throws -> Void
@@ -115,25 +115,25 @@ struct GlobalOptions: ParsableArguments {
     try report(schema, row.map(\.name), [row])
   }
 
-  /// These options for a command whose events come one at a time: a table or an array would show
-  /// nothing before its end.
+  /// These options for a command whose events arrive one at a time. A table or an array would show
+  /// nothing before the end.
   var forEvents: GlobalOptions { written(as: .jsonl, insteadOf: [.table, .json]) }
 
-  /// These options with another format in the place of some.
+  /// These options with another format instead of certain formats.
   func written(as format: OutputFormat, insteadOf others: [OutputFormat]) -> GlobalOptions {
     var options = self
     if others.contains(chosenFormat) { options.format = format }
     return options
   }
 
-  /// These options for what is a line of plain text unless a format was asked for.
+  /// These options for output that is a line of plain text unless a format was requested.
   var forPlainText: GlobalOptions {
     var options = self
     options.format = format ?? .raw
     return options
   }
 
-  /// Runs `body` beside a bar, which is gone when it ends.
+  /// Runs `body` with a progress bar, which disappears at the end.
   func showing<Result, Failure: Error>(
     _ unit: ProgressBar.Unit, of total: Int64? = nil,
     _ body: (SharedProgressBar) async throws(Failure) -> Result
@@ -143,17 +143,17 @@ struct GlobalOptions: ParsableArguments {
     return try await body(bar)
   }
 
-  /// Says something to the person, unless they want quiet.
+  /// Prints a message for the person, except with --quiet.
   func say(_ message: String) {
     if !quiet { Console.say(message) }
   }
 
-  /// Says something of several lines to the person, unless they want quiet.
+  /// Prints a message of several lines for the person, except with --quiet.
   func say(lines: String) {
     if !quiet { Console.say(lines: lines) }
   }
 
-  /// Says something that only who asks for more wants to hear.
+  /// Prints a message only if more details were requested.
   func explain(_ message: @autoclosure () -> String) {
     if verbose, !quiet { Console.say(message()) }
   }

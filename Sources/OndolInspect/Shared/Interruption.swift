@@ -1,39 +1,39 @@
-// What ^C does. A command that only looks has nothing to lose and ends at once with status 130. One
-// that writes is cancelled: it ends between two commits, closes its database and then ends with
-// 130; whoever presses ^C again does not want to wait, and a database survives that, too. In the
+// The effect of ^C. A command that only reads has nothing to lose and ends at once with status 130.
+// A command that writes is cancelled: it ends between two commits, closes its database and then
+// ends with 130. A second ^C ends it without waiting, which a database survives as well. In the
 // shell ^C ends the command, not the shell.
 
 import Foundation
 import OndolTerminal
 import Synchronization
 
-/// The interrupt from the keyboard, and what is to end when it comes.
+/// The interrupt from the keyboard, and what it ends.
 enum Interruption {
   private struct State {
     var command: Task<Void, any Error>?
     var isRequested = false
-    /// How many are writing, one within the other.
+    /// The number of nested writers.
     var writers = 0
-    /// Whether something goes on when the command has ended.
+    /// Whether the process continues after the command has ended.
     var isInShell = false
     var source: Interrupt?
   }
 
   private static let state = Mutex(State())
 
-  /// Whether the command is to end.
+  /// Whether the command must end.
   static var isRequested: Bool { state.withLock { $0.isRequested } }
 
-  /// Takes over the signal. A closed pipe, too, becomes an error of the one who writes.
+  /// Takes over the signal. It also turns a closed pipe into an error of the writing call.
   static func install() {
     signal(SIGPIPE, SIG_IGN)
     state.withLock { $0.source = Interrupt { _ in interrupt() } }
   }
 
-  /// Has interrupts end commands only, from here on.
+  /// From here on, interrupts end only commands.
   static func enterShell() { state.withLock { $0.isInShell = true } }
 
-  /// Has interrupts wait until what is being written is whole, while `body` runs.
+  /// While `body` runs, delays interrupts until the current write is complete.
   static func whileWriting<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     state.withLock { $0.writers += 1 }
     defer { state.withLock { $0.writers -= 1 } }
@@ -57,10 +57,10 @@ enum Interruption {
     if isRequested { throw CommandFailure.interrupted }
   }
 
-  /// Forgets an interrupt that has ended what it was to end.
+  /// Clears an interrupt after it has taken effect.
   static func clear() { state.withLock { $0.isRequested = false } }
 
-  /// Throws when the command is to end; for loops that write.
+  /// Throws if the command must end; for loops that write.
   static func check() throws(CommandFailure) {
     if isRequested { throw .interrupted }
   }

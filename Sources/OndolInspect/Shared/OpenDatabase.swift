@@ -1,16 +1,16 @@
-// The one way in which every command opens and closes a database: a command that only looks opens
-// it for reading, beside an app that has it open and without creating one, and whatever happens in
+// The one way in which every command opens and closes a database. A command that only reads opens
+// it for reading, alongside an app that has it open, and never creates one. Whatever happens in
 // between, the database is closed before the process ends.
 
 import ArgumentParser
 import Foundation
 import Ondol
 
-/// A command that does its work in one open database.
+/// A command that works in one open database.
 protocol DatabaseCommand: AsyncParsableCommand {
   var database: DatabaseArgument { get }
 
-  /// Whether it writes; most look.
+  /// Whether it writes. Most commands only read.
   var isWriting: Bool { get }
 
   func run(in database: Database) async throws
@@ -24,14 +24,14 @@ extension DatabaseCommand {
   }
 }
 
-/// Where the database is, the first argument of every command.
+/// The location of the database, the first argument of every command.
 struct DatabaseArgument: ParsableArguments {
   @Argument(
     help: "The database's directory, or its address on a server: postgresql://…",
     completion: .directory)
   var place: String
 
-  /// The database there, for a command that has it from somewhere else.
+  /// The database at a location, for a command that gets it from elsewhere.
   init(at place: String) {
     self.init()
     self.place = place
@@ -41,12 +41,12 @@ struct DatabaseArgument: ParsableArguments {
 
   var isOnServer: Bool { ServerAddress.isOne(place) }
 
-  /// What people may see of the place.
+  /// The part of the location that may be shown.
   var name: String { isOnServer ? ServerAddress.name(of: place) : place }
 
-  /// The database's directory, for a command that looks at files.
+  /// The database's directory, for a command that examines files.
   ///
-  /// - Throws: status 1 for a server; status 3 when nothing is there.
+  /// - Throws: status 1 for a server; status 3 if nothing exists there.
   func directory() throws(CommandFailure) -> String {
     if isOnServer {
       throw CommandFailure(.failed, "a database on a server has no files that this could work on")
@@ -57,9 +57,9 @@ struct DatabaseArgument: ParsableArguments {
     return place
   }
 
-  /// Runs `body` with the database open. One that writes is not interrupted in its middle.
+  /// Runs `body` with the database open. A command that writes is not interrupted in the middle.
   ///
-  /// Without `writing`, a place where nothing is is status 3.
+  /// Without `writing`, a location without a database is status 3.
   func withDatabase<Result>(
     writing: Bool = false, _ body: (Database) async throws -> Result
   ) async throws -> Result {
@@ -78,7 +78,7 @@ struct DatabaseArgument: ParsableArguments {
     }
   }
 
-  /// Not optimised: the optimiser of Swift 6.3.1 crashes on what it makes of it for some callers.
+  /// Not optimised: the optimiser of Swift 6.3.1 crashes on the code for some callers.
   @inline(never) @_optimize(none)
   private func look<Result>(_ body: (Database) async throws -> Result) async throws -> Result {
     if !isOnServer { _ = try directory() }
@@ -99,7 +99,7 @@ struct DatabaseArgument: ParsableArguments {
       try await database.close()
       return result
     } catch {
-      // What went wrong first is what to tell.
+      // The first failure is the one to report.
       try? await database.close()
       throw error
     }
@@ -107,10 +107,10 @@ struct DatabaseArgument: ParsableArguments {
 }
 
 extension Database {
-  /// Opens a database, or says why not as commands say it. Without `writing` none is made, and
-  /// files are opened for reading.
+  /// Opens a database, or reports the reason in the way of commands. Without `writing` it creates
+  /// none, and opens files for reading.
   ///
-  /// Not inlined: the optimiser of Swift 6.3.1 crashes on what it makes of it within its callers.
+  /// Not inlined: the optimiser of Swift 6.3.1 crashes on its inlined form in callers.
   @inline(never)
   static func open(
     at place: String, writing: Bool

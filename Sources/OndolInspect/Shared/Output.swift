@@ -1,15 +1,15 @@
-// Where the tool writes: data to standard output, everything else to standard error, so that a pipe
-// gets data only. Lines are gathered and written in large pieces; `flush` before anything that must
-// be seen. What a person looks at, on a terminal and in a table wherever, has everything in it that
-// could not be seen, or would be taken for an order, in its visible form; a pipe and a file get
-// bytes as they are.
+// The tool's output: data to standard output, everything else to standard error, so that a pipe
+// receives only data. Lines are collected and written in large pieces; `flush` comes before
+// anything that must be seen. Output for a person (on a terminal, or in a table wherever it goes)
+// shows invisible characters and control sequences in a visible form. A pipe and a file receive
+// bytes unchanged.
 
 import Foundation
 import Synchronization
 import OndolJSON
 import OndolPlatform
 
-/// A part of a line, and whether it stands out where colours are used.
+/// Part of a line, and whether it is highlighted if colours are used.
 struct LinePart {
   var text: String
   var isBold = false
@@ -19,18 +19,18 @@ struct LinePart {
 struct Output {
   private static let pieceBytes = 1 << 16
   private var buffer = Data()
-  /// Whether a person is to see what is written.
+  /// Whether the output is for a person.
   let isVisible: Bool
 
-  /// - Parameter format: how data is written; a table is for a person, wherever it goes.
+  /// - Parameter format: the format of the data. A table is for a person, wherever it goes.
   init(_ format: OutputFormat? = nil) {
     isVisible = format == .table || Self.isTerminal
   }
 
-  /// The file that data goes to instead; see `.output` of the shell.
+  /// The file that data goes to instead; see the shell's `.output`.
   private static let redirection = Mutex<FileHandle?>(nil)
 
-  /// True when a person is looking.
+  /// Whether a person sees the output.
   static var isTerminal: Bool {
     isatty(STDOUT_FILENO) == 1 && redirection.withLock { $0 == nil }
   }
@@ -47,12 +47,12 @@ struct Output {
     try append(isVisible ? VisibleText.line(line) : line)
   }
 
-  /// Writes several lines, or one with tabs that are the program's own.
+  /// Writes several lines, or one with tabs of the program's own.
   mutating func print(lines: String) throws(CommandFailure) {
     try append(isVisible ? VisibleText.lines(lines) : lines)
   }
 
-  /// Writes a line whose bold parts stand out.
+  /// Writes a line with highlighted bold parts.
   mutating func print(_ parts: [LinePart]) throws(CommandFailure) {
     let texts = parts.map { part in
       let text = isVisible ? VisibleText.line(part.text) : part.text
@@ -72,8 +72,8 @@ struct Output {
     try Self.send(buffer)
   }
 
-  /// Writes bytes as they are; on a terminal as the text they are, which they begin and end between
-  /// two characters of. See `WholeCharacters`.
+  /// Writes bytes unchanged. On a terminal it writes them as text, in units of complete characters;
+  /// see `WholeCharacters`.
   static func write(_ bytes: Data) throws(CommandFailure) {
     guard isTerminal else { return try send(bytes) }
     try send(Data(VisibleText.lines(String(decoding: bytes, as: UTF8.self)).utf8))
@@ -92,19 +92,19 @@ struct Output {
     }
   }
 
-  /// The system's number for the reason.
+  /// The system's error number.
   private static func errnoCode(_ error: any Error) -> Int32? {
     let inner = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
     return inner.domain == NSPOSIXErrorDomain ? Int32(clamping: inner.code) : nil
   }
 }
 
-/// Cuts the bytes of a text, which come in any pieces, between characters.
+/// Splits the bytes of a text, which arrive in arbitrary pieces, between characters.
 struct WholeCharacters {
-  /// The beginning of a character whose end has not come.
+  /// The beginning of a character whose end has not arrived.
   private(set) var rest: [UInt8] = []
 
-  /// What is whole by now.
+  /// The characters that are complete by now.
   mutating func next(_ piece: some Sequence<UInt8>) -> Data {
     rest += piece
     let end = rest.count - begunCount
@@ -112,7 +112,7 @@ struct WholeCharacters {
     return Data(rest[..<end])
   }
 
-  /// Bytes at the end that are the beginning of a longer character.
+  /// The number of bytes at the end that begin a longer character.
   private var begunCount: Int {
     for (index, byte) in rest.reversed().prefix(3).enumerated() where byte & 0xC0 != 0x80 {
       let length = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4
@@ -123,7 +123,7 @@ struct WholeCharacters {
 }
 
 extension FileHandle {
-  /// A new file to write, in the place of what is there.
+  /// A new file for writing, which replaces an existing one.
   static func creating(_ path: String) throws(CommandFailure) -> FileHandle {
     guard FileManager.default.createFile(atPath: path, contents: nil),
       let file = FileHandle(forWritingAtPath: path)

@@ -1,31 +1,31 @@
-// How far a long command has come, in one line on standard error that is written over: for import,
-// export, dump, load, check, compact and backup. A person sees it, and nobody else: where standard
-// error is no terminal, and with --quiet or --no-progress, nothing is written. Showing it is cheap
-// enough to be asked for with every step, because most calls only look at a clock.
+// The progress of a long command, on one line of standard error that is overwritten: for import,
+// export, dump, load, check, compact and backup. It is only for people: if standard error is not a
+// terminal, and with --quiet or --no-progress, nothing is written. Updating it is cheap enough for
+// every step, because most calls only read a clock.
 
 import Ondol
 import OndolTerminal
 
-/// A line that says how much is done, of how much, how fast, and when it will be over.
+/// A line with the completed amount, the total, the speed, and the remaining time.
 struct ProgressBar {
-  /// What is counted.
+  /// The unit of the counts.
   enum Unit {
     case bytes
-    /// Things by their name, as "documents".
+    /// Things with their name, such as "documents".
     case things(String)
   }
 
-  /// The shortest time between two looks of the line.
+  /// The shortest time between two updates of the line.
   private static let interval = Duration.milliseconds(100)
   private static let barCells = 24
 
   private let unit: Unit
-  /// All there is to do; nil when nobody knows, as with a pipe.
+  /// The total amount; nil if unknown, as with a pipe.
   private var total: Int64?
   private let isShown: Bool
   private let start = ContinuousClock.now
   private var lastShown: ContinuousClock.Instant?
-  /// Cells of the line as it stands.
+  /// The width of the current line in cells.
   private var lastWidth = 0
 
   init(_ unit: Unit, of total: Int64? = nil, isQuiet: Bool = false) {
@@ -34,8 +34,8 @@ struct ProgressBar {
     isShown = !isQuiet && Console.isTerminal
   }
 
-  /// Shows that `done` are done, of `total` where only the caller knows by now. `note` stands
-  /// behind, such as a count of something else.
+  /// Shows that `done` are complete, of `total` if the caller knows only by now. `note` follows,
+  /// for example with a count of something else.
   mutating func show(
     _ done: Int64, of total: Int64? = nil, note: @autoclosure () -> String = ""
   ) {
@@ -48,7 +48,7 @@ struct ProgressBar {
     write(Self.line(done, of: self.total, unit, seconds: seconds, note: note()))
   }
 
-  /// Wipes the line, before anything else is written and at the end.
+  /// Erases the line, before other output and at the end.
   mutating func clear() {
     guard isShown, lastWidth > 0 else { return }
     Console.rewrite(String(repeating: " ", count: lastWidth))
@@ -86,7 +86,7 @@ final class SharedProgressBar {
 // MARK: - The line
 
 extension ProgressBar {
-  /// The line's text; pure.
+  /// The line's text. A pure function.
   static func line(
     _ done: Int64, of total: Int64?, _ unit: Unit, seconds: Double, note: String = ""
   ) -> String {

@@ -1,18 +1,18 @@
-// The one way in which commands write rows. A report is made of objects that carry their schema
-// ("info/1"), so that a program that reads them knows what they are; documents are what they are,
-// with their id under a name that no field can have, and nothing is added to them. Tables are
-// printed at the end, everything else as it comes.
+// The one way in which commands write rows. A report consists of objects with a schema ("info/1"),
+// so that a program that reads them recognises them. Documents are written as they are, with their
+// id under a name that no field can have, and nothing is added to them. Tables are printed at the
+// end, everything else immediately.
 
 import Foundation
 import Ondol
 import OndolJSON
 
-/// A value with its name; a row is several, in the order in which they are shown.
+/// A named value. A row consists of several, in display order.
 typealias Cell = (name: String, value: Value)
 
-/// Writes rows in the format that was asked for.
+/// Writes rows in the requested format.
 struct RowWriter {
-  /// What rows are.
+  /// The type of the rows.
   enum Kind {
     /// Objects of one shape, "<command>/<version>", with these columns.
     case report(schema: String, columns: [String])
@@ -20,7 +20,8 @@ struct RowWriter {
     case documents
   }
 
-  /// A table, and CSV of documents, are gathered; more rows than these are no table for a person.
+  /// Tables, and CSV of documents, are collected first. A table with more rows than this is of no
+  /// use to a person.
   static let maximumTableRows = 100_000
 
   let format: OutputFormat
@@ -28,7 +29,7 @@ struct RowWriter {
   private let style: JSONStyle
   private let usesColor: Bool
   private var output: Output
-  /// Rows that wait for the names of those behind them.
+  /// Rows that wait for the names in later rows.
   private var gathered: [[Cell]] = []
   private var count = 0
 
@@ -40,7 +41,8 @@ struct RowWriter {
     self.kind = kind
   }
 
-  /// Whether rows are shown only at the end, because columns are as wide as the widest of them.
+  /// Whether rows are shown only at the end, because the widest row determines the width of
+  /// columns.
   var isGathering: Bool {
     switch (format, kind) {
     case (.table, _), (.csv, .documents), (.raw, .documents): true
@@ -48,7 +50,7 @@ struct RowWriter {
     }
   }
 
-  /// Refuses what only `export` writes.
+  /// Rejects formats that only `export` writes.
   private func check() throws(CommandFailure) {
     guard OutputFormat.common.contains(format) else {
       throw CommandFailure(.usage, "--format \(format.rawValue) is for ondol export")
@@ -83,16 +85,16 @@ struct RowWriter {
     try write(id: document.documentID, document.data())
   }
 
-  /// Writes a document's fields, with its id in front.
+  /// Writes a document's fields, preceded by its id.
   mutating func write(id: String, _ fields: [String: Value]) throws(CommandFailure) {
     let ordered = fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     try write([(JSONWriter.documentIDName, .string(id))] + ordered.map { ($0.key, $0.value) })
   }
 
-  /// Makes what was written visible; called after each event by those that show events.
+  /// Makes the output visible. Commands that show events call it after each event.
   mutating func flush() throws(CommandFailure) { try output.flush() }
 
-  /// Writes what is left.
+  /// Writes the remaining output.
   mutating func finish() throws(CommandFailure) {
     try check()
     if format == .json { try output.print(count == 0 ? "[]" : "]") }
@@ -126,7 +128,8 @@ struct RowWriter {
   private func line(of cells: [String]) -> String {
     let cells = output.isVisible ? cells.map { VisibleText.line($0) } : cells
     guard format == .csv else {
-      // By scalar: "\r\n", and a tab with a combining mark behind it, are one `Character` each.
+      // By scalar, because "\r\n", and a tab followed by a combining mark, are one `Character`
+      // each.
       return cells.map { cell in
         String(
           String.UnicodeScalarView(
@@ -170,7 +173,7 @@ struct RowWriter {
 }
 
 extension Value {
-  /// A count, a place or a number of bytes.
+  /// A count, a position or a number of bytes.
   static func number(_ number: some BinaryInteger) -> Value { .integer(Int64(clamping: number)) }
 
   static func strings(_ texts: [String]) -> Value { .array(texts.map { .string($0) }) }
@@ -178,18 +181,18 @@ extension Value {
 
 /// Values as text.
 enum ValueText {
-  /// An object in one line, its names in the given order.
+  /// An object on one line, with its names in the given order.
   static func object(_ row: [Cell], _ style: JSONStyle) -> String {
     let members = row.map { "\(json(.string($0.name), style)):\(json($0.value, style))" }
     return "{" + members.joined(separator: ",") + "}"
   }
 
-  /// JSON in one line.
+  /// JSON on one line.
   static func json(_ value: Value, _ style: JSONStyle) -> String {
     JSONWriter.line(value, style == .canonical ? .canonical : .relaxed)
   }
 
-  /// What stands in a cell: texts and moments without quotes, pictures as what they are, and
+  /// The text of a cell: texts and times without quotes, pictures by their description, and
   /// everything else as JSON.
   static func plain(_ value: Value, _ style: JSONStyle) -> String {
     if let text = value.string { return text }
@@ -200,7 +203,7 @@ enum ValueText {
     return json(value, style)
   }
 
-  /// What a value is, in a word.
+  /// The type of a value, in a word.
   static func kind(_ value: Value) -> String {
     switch value {
     case .null: "null"
@@ -220,16 +223,16 @@ enum ValueText {
     }
   }
 
-  /// A blob as a person sees it: "image/jpeg 213 KB".
+  /// The description of a blob for people: "image/jpeg 213 KB".
   static func describe(_ blob: BlobReference) -> String {
     let kind = blob.contentType ?? "blob"
     return "\(kind) \(ByteCount.text(Int(clamping: blob.length)))"
   }
 }
 
-/// Numbers of bytes for people.
+/// Byte counts for people.
 enum ByteCount {
-  /// "213 KB"; units of 1024, as file listings have them.
+  /// "213 KB", in units of 1024 as in file listings.
   static func text(_ bytes: Int) -> String {
     guard bytes >= 1024 else { return "\(bytes) B" }
     var value = Double(bytes)

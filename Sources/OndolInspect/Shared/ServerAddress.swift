@@ -1,5 +1,5 @@
-// A database on a server, which a command line names by its address in the place of a directory.
-// Only a tool that was built with the trait Postgres can reach one: that one needs libpq.
+// A database on a server. A command line names it by its address instead of a directory. Only a
+// tool that was built with the trait Postgres can connect to one, because that requires libpq.
 
 import Ondol
 import OndolEngine
@@ -10,12 +10,12 @@ import OndolEngine
 
 /// An address such as postgresql://app@db.example.com/shop.
 enum ServerAddress {
-  /// Whether a word is one, and no directory.
+  /// Whether a word is an address and not a directory.
   static func isOne(_ word: String) -> Bool {
     word.hasPrefix("postgresql://") || word.hasPrefix("postgres://")
   }
 
-  /// What of an address may be shown: all but its passwords.
+  /// The part of an address that may be shown: everything except its passwords.
   static func name(of address: String) -> String {
     #if Postgres
       DatabaseStore.postgresName(address) ?? "postgresql://"
@@ -24,9 +24,9 @@ enum ServerAddress {
     #endif
   }
 
-  /// Where a command's database is kept: nil for a directory.
+  /// The store of a command's database; nil for a directory.
   ///
-  /// - Parameter creates: whether a database is made where there is none.
+  /// - Parameter creates: whether to create the database if it does not exist.
   static func store(_ place: String, creates: Bool) throws(CommandFailure) -> DatabaseStore? {
     guard isOne(place) else { return nil }
     guard try DatabaseKey.current() == nil else {
@@ -46,7 +46,7 @@ enum ServerAddress {
       + " that can")
 
   #if Postgres
-    /// Runs `body` with what an operator does to the server at an address.
+    /// Runs `body` with the operator's access to the server at an address.
     static func administrating<R: Sendable>(
       _ address: String,
       _ body: (PostgresAdministration) async throws(EngineError) -> R

@@ -1,15 +1,16 @@
-// Rows in columns, for a person at a terminal. Widths are those of a terminal's cells, so that
-// Korean names and pictures, two cells wide, line up; long cells are cut, because a table shows and
-// a file keeps. What could not be seen, line breaks among it, stands in its visible form.
+// Rows in columns, for a person at a terminal. Widths are measured in terminal cells, so that
+// Korean names and emoji, which are two cells wide, line up. Long cells are truncated, because a
+// table is only for viewing and a file keeps everything. Invisible characters, including line
+// breaks, appear in a visible form.
 
 import OndolJSON
 
-/// A table that is printed when all its rows are known.
+/// A table that is printed once all its rows are known.
 struct TextTable {
   static let maximumCellWidth = 40
 
   let columns: [String]
-  /// Columns of numbers stand to the right.
+  /// Columns of numbers, which are aligned to the right.
   var numericColumns: Set<String> = []
   private var rows: [[String]] = []
 
@@ -23,7 +24,7 @@ struct TextTable {
     rows.append(cells.map(Self.shortened))
   }
 
-  /// The lines, first the columns' names.
+  /// The lines, starting with the column names.
   var lines: [String] {
     let heads = columns.map { VisibleText.line($0) }
     let widths = heads.indices.map { index in
@@ -41,7 +42,7 @@ struct TextTable {
     }
   }
 
-  /// The text in one line, cut where it is too long for a cell.
+  /// The text on one line, truncated if it is too long for a cell.
   private static func shortened(_ text: String) -> String {
     let line = VisibleText.line(text)
     guard width(line) > maximumCellWidth else { return line }
@@ -57,7 +58,7 @@ struct TextTable {
     text.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// Two cells for East Asian wide characters and for pictures.
+  /// Two cells for East Asian wide characters and for emoji.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first else { return 0 }
     if scalar.properties.isEmojiPresentation || wideRanges.contains(where: { $0 ~= scalar.value }) {

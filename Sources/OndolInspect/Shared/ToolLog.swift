@@ -1,18 +1,17 @@
-// What the database says of itself while a command has it open, such as that a file is damaged: on
-// standard error as everything else that the tool says, and so with names in a form that can be
-// seen.
+// The database's log messages while a command has it open, for example about a damaged file. Like
+// all of the tool's messages they go to standard error, with names in a visible form.
 
 import Foundation
 import Logging
 import OndolTerminal
 
-/// Has log messages said on standard error, each in one line.
+/// Prints log messages to standard error, one line each.
 struct ToolLog: LogHandler {
   var metadata: Logger.Metadata = [:]
   var metadataProvider: Logger.MetadataProvider?
   var logLevel = Logger.Level.info
 
-  /// Takes over the messages of all loggers; called once, before anything is logged.
+  /// Takes over the messages of all loggers. It is called once, before anything is logged.
   static func install() {
     LoggingSystem.bootstrap { _ in ToolLog() }
   }

@@ -1,11 +1,11 @@
-// What the word at the cursor may become: commands, then collections, then fields of documents, and
-// behind a dash the options of the command.
+// The completions of the word at the cursor: commands, then collections, then fields of documents,
+// and after a dash the options of the command.
 
 import Ondol
 
 /// Looks names up.
 struct Completer {
-  /// Documents whose fields are looked at.
+  /// The number of documents whose fields are examined.
   private static let sample = 50
 
   let place: String
@@ -14,7 +14,7 @@ struct Completer {
     ".mode", ".limit", ".timer", ".explain", ".output", ".read", ".snapshot", ".help", ".quit",
   ]
 
-  /// What the last of the words may become.
+  /// The completions of the last word.
   func candidates(_ words: [String]) async -> [String] {
     if let word = words.last, words.count > 1, word.hasPrefix("-") {
       return Main.options(of: words)
@@ -44,7 +44,7 @@ struct Completer {
     }
   }
 
-  /// Nothing, where the database cannot be looked at: a key must not end the shell.
+  /// Returns nothing if the database cannot be read: a key press must not end the shell.
   private func looking(_ body: (Database) async throws -> [String]) async -> [String] {
     (try? await DatabaseArgument(at: place).withDatabase(body)) ?? []
   }

@@ -1,13 +1,13 @@
-// A line that can be edited: arrows, home and end, history, completion. The line is written anew
-// after every key, which a terminal shows faster than anybody types. What is pasted into it, and
-// names that complete it, stay what they are and are shown in their visible form.
+// An editable line: arrows, home and end, history, completion. The line is rewritten after every
+// key, which a terminal shows faster than anyone types. Pasted text and completed names stay
+// unchanged and are shown in their visible form.
 
 import Foundation
 import OndolJSON
 
 /// Edits one line after the other.
 struct LineEditor {
-  /// What a key means.
+  /// The meaning of a key.
   enum Key: Equatable {
     case character(Character)
     case left, right, up, down, home, end
@@ -15,13 +15,13 @@ struct LineEditor {
     case complete, enter, cancel, endOfInput, clear, unknown
   }
 
-  /// Cells of a line that are shown; a longer line is shown in part.
+  /// The number of visible cells of a line. A longer line is shown in part.
   private static let shownCells = 100
 
   private var history: History
   private(set) var line: [Character] = []
   private(set) var cursor = 0
-  /// The line of the history that is shown, counted from the newest; 0 is the new line.
+  /// The displayed line of the history, counted from the newest; 0 is the new line.
   private var historyPlace = 0
   private var newLine: [Character] = []
 
@@ -167,8 +167,8 @@ struct LineEditor {
     cursor = line.count
   }
 
-  /// Completes the word before the cursor as far as all candidates agree, and shows them when they
-  /// agree no further.
+  /// Completes the word before the cursor by the common prefix of all candidates. If there is
+  /// nothing to add, it shows them.
   private mutating func complete(with candidates: ([String]) async -> [String]) async {
     let before = String(line[..<cursor])
     var words = before.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
@@ -186,7 +186,8 @@ struct LineEditor {
     }
   }
 
-  /// The name that the last word ends with: within quotes and behind a sign, that of a field.
+  /// The name at the end of the last word. Within quotes and after an operator, it is a field's
+  /// name.
   static func name(endingWord word: String) -> String {
     let start = word.lastIndex { "'\"([,=<>!".contains($0) }.map { word.index(after: $0) }
     return String(word[(start ?? word.startIndex)...])
@@ -223,20 +224,20 @@ struct History {
       .suffix(Self.maximumLines)
   }
 
-  /// `.ondol_history` in the person's directory, or the file that ONDOL_HISTORY names.
+  /// `.ondol_history` in the person's home directory, or the file that ONDOL_HISTORY names.
   static var file: History {
     let environment = ProcessInfo.processInfo.environment
     return History(
       path: environment["ONDOL_HISTORY"] ?? environment["HOME"].map { $0 + "/.ondol_history" })
   }
 
-  /// Adds a line, unless it is the last one again.
+  /// Adds a line, unless it repeats the last one.
   mutating func add(_ line: String) {
     guard line.contains(where: { !$0.isWhitespace }), line != lines.last else { return }
     lines.append(line)
     if lines.count > Self.maximumLines { lines.removeFirst() }
     guard let path else { return }
-    // A history that cannot be kept is no failure.
+    // A failure to save the history is ignored.
     try? Data((lines.joined(separator: "\n") + "\n").utf8).write(
       to: URL(filePath: path), options: .atomic)
   }

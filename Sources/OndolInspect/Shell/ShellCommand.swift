@@ -1,6 +1,7 @@
 // `ondol DIR`: a shell on one database. Every command of the program works in it without naming the
-// database; what begins with a dot is the shell's own. On a terminal lines can be edited and names
-// are completed; over a pipe lines are read as they come, so that a script can be fed in.
+// database. Commands that begin with a dot belong to the shell. On a terminal, lines can be edited
+// and names are completed. Over a pipe, lines are read as they arrive, so that a script can be the
+// input.
 
 import ArgumentParser
 import Foundation
@@ -40,7 +41,7 @@ struct Shell {
   private var explains = false
   private var isOver = false
   private var depth = 0
-  /// Of the last command that failed.
+  /// The status of the last command that failed.
   private var status = ExitStatus.succeeded
 
   init(at place: String, format: OutputFormat?) {
@@ -61,7 +62,7 @@ struct Shell {
       else { break }
       await run(line)
     }
-    // A person has seen what failed.
+    // A person has seen the failures.
     return .succeeded
   }
 
@@ -102,7 +103,7 @@ struct Shell {
     status = failure.status
   }
 
-  /// The words with the database and the shell's settings put in behind the command's name.
+  /// The words with the database and the shell's settings inserted after the command's name.
   func completed(_ words: [String]) -> [String] {
     let isGroup = Main.subcommands(of: words[0]) != nil
     let nameCount = min(words.count, isGroup ? 2 : 1)

@@ -1,16 +1,16 @@
-// What commands say of themselves, as it is right within a shell: there the program's name is not
-// typed and the database is known.
+// The help texts of commands, adapted to the shell: there the program's name is not typed and the
+// database is known.
 
 /// Help and usage without the database and the program's name.
 enum ShellHelp {
   private static let place = "<place>"
 
-  /// The text of a command's help, or of what was wrong with its words.
+  /// The text of a command's help or of a usage error.
   static func adapted(_ text: String) -> String {
     var lines: [String] = []
     var isPlace = false
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      // A description goes on in lines that are indented further.
+      // A description continues on lines with a deeper indentation.
       if line.hasPrefix("  \(place)") || line.hasPrefix("Help:  \(place)") {
         isPlace = true
         continue

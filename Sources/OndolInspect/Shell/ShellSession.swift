@@ -1,5 +1,5 @@
-// What commands must know of the shell they run in: whether they may write, and the picture of the
-// database that `.snapshot on` holds.
+// What commands must know about the shell that they run in: whether they may write, and the state
+// of the database that `.snapshot on` keeps.
 
 import Ondol
 import Synchronization
@@ -26,12 +26,12 @@ enum ShellSession {
     state.withLock { $0.mayWrite || $0.place != place }
   }
 
-  /// The database that is held open, when it is this one.
+  /// The database that is kept open, if it is this one.
   static func held(at place: String) -> Database? {
     state.withLock { $0.place == place ? $0.held : nil }
   }
 
-  /// Holds the database as it is now.
+  /// Keeps the database in its current state.
   static func hold() async throws {
     try await release()
     guard let place = state.withLock({ $0.place }) else { return }
@@ -42,7 +42,7 @@ enum ShellSession {
     state.withLock { $0.held = database }
   }
 
-  /// Looks at the newest again.
+  /// Returns to the newest state.
   static func release() async throws {
     let held = state.withLock { $0.held.take() }
     try await held?.close()

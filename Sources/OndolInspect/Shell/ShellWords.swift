@@ -1,7 +1,7 @@
-// Splits a line into words, as shells do: at white space, with single quotes that take everything
-// literally, double quotes and backslashes.
+// Splits a line into words like a shell: at white space, with literal single quotes, double quotes
+// and backslashes.
 
-/// Words of a line.
+/// The words of a line.
 enum ShellWords {
   static func split(_ line: String) throws(CommandFailure) -> [String] {
     var words: [String] = []

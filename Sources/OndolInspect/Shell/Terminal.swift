@@ -1,5 +1,5 @@
-// The terminal in raw mode: every key comes at once, and nothing is echoed. The only file of the
-// tool that speaks to the system in its own words.
+// The terminal in raw mode: every key arrives at once, and nothing is echoed. It is the only file
+// of the tool that makes system calls directly.
 
 import Foundation
 import OndolPlatform
@@ -9,7 +9,7 @@ enum Terminal {
   /// Whether a person types.
   static var isInput: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
 
-  /// Runs `body` in raw mode, and gives the terminal back as it was, whatever happens.
+  /// Runs `body` in raw mode, and restores the terminal in every case.
   static func inRawMode<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     var settings = termios()
     guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return try await body() }
@@ -21,7 +21,7 @@ enum Terminal {
     return try await body()
   }
 
-  /// The next byte that was typed; nil at the end.
+  /// The next typed byte; nil at the end.
   static func byte() -> UInt8? {
     (try? FileHandle.standardInput.read(upToCount: 1))?.first
   }

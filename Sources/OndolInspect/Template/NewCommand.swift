@@ -1,5 +1,5 @@
 // `ondol new`: a package to start from. Its files are real ones in Docs/Templates/service, which
-// tests build; here they are written where somebody wants them, under that place's name.
+// tests build. The command writes them to the requested place, under that place's name.
 
 import ArgumentParser
 import Foundation
@@ -48,7 +48,7 @@ struct NewCommand: AsyncParsableCommand {
       .replacing(".package(name: \"ondol\", path: \"../..\")", with: dependency)
   }
 
-  /// What the manifest says of Ondol.
+  /// The manifest's dependency on Ondol.
   private func dependency() throws -> String {
     if let ondol, ondol.contains("://") || ondol.hasPrefix("git@") {
       return ".package(url: \(Self.literal(ondol)), from: \"0.1.0\")"
@@ -64,7 +64,7 @@ struct NewCommand: AsyncParsableCommand {
     return ".package(name: \"ondol\", path: \(Self.literal(full)))"
   }
 
-  /// The clone that this program was built in; nil when it was moved elsewhere.
+  /// The clone that this program was built in; nil if the program was moved elsewhere.
   private static func clone() -> String? {
     guard var place = Bundle.main.executableURL?.resolvingSymlinksInPath() else { return nil }
     while place.pathComponents.count > 1 {

@@ -7,7 +7,7 @@ enum TemplateFiles {
   static let service: [String: String] = {
     var files: [String: String] = [:]
     var index = 0
-    // Path and text end in a zero and are there as long as the program: COndolFiles.h.
+    // Path and text are null-terminated and exist as long as the program: COndolFiles.h.
     while let file = unsafe ondol_template_file(index)?.pointee {
       files[unsafe String(cString: file.name)] = unsafe String(cString: file.text)
       index += 1

@@ -1,5 +1,6 @@
-// `ondol mkcoll` and `ondol rmcoll`: a collection with a key of its own, and a collection that goes
-// with all that is in it. Others are there while they have documents, and need no making.
+// `ondol mkcoll` and `ondol rmcoll`: creates a collection with its own key, and removes a
+// collection with everything in it. Other collections exist as long as they have documents, and
+// need no creation.
 
 import ArgumentParser
 import Ondol

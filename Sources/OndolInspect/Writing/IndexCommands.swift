@@ -1,4 +1,4 @@
-// `ondol mkindex`, `ondol mkindexes`, `ondol rmindex` and `ondol reindex`: what is declared for
+// `ondol mkindex`, `ondol mkindexes`, `ondol rmindex` and `ondol reindex`: the declarations for
 // collections.
 
 import ArgumentParser
@@ -94,7 +94,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
     }
   }
 
-  /// The fields as the library has them, - in front of those that descend.
+  /// The fields in the library's form, with a leading - for descending ones.
   private func fieldNames() throws(CommandFailure) -> [String] {
     guard let fields else { return [] }
     let texts = try QueryOptions.read { () throws(WhereError) in
@@ -245,7 +245,7 @@ struct ReindexCommand: DatabaseCommand {
   }
 }
 
-/// What indexes are declared for.
+/// The collection that indexes are declared for.
 struct IndexedCollection: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
@@ -256,7 +256,7 @@ struct IndexedCollection: ParsableArguments {
   var group = false
 }
 
-/// Says which indexes were made.
+/// Reports which indexes were built.
 private func report(
   _ schema: String, _ names: [String], _ collection: String, _ globals: GlobalOptions
 ) throws(CommandFailure) {

@@ -1,5 +1,5 @@
-// `ondol put`, `ondol patch` and `ondol edit`: one document is written, with the conditions that a
-// script needs so that it overwrites nothing by accident.
+// `ondol put`, `ondol patch` and `ondol edit`: write one document, with the conditions that a
+// script needs to avoid overwriting data by accident.
 
 import ArgumentParser
 import Foundation
@@ -110,7 +110,7 @@ struct EditCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
-    // The database is not held while a person thinks.
+    // The database is not kept open while a person thinks.
     let old = try await place.database.withDatabase { try await place.existing(in: $0) }
     let file = FileManager.default.temporaryDirectory
       .appending(path: "ondol-\(UUID().uuidString).json")
@@ -157,7 +157,7 @@ struct DocumentArgument: ParsableArguments {
   @Argument(help: "The document's path, such as upload/lamp.")
   var path: String
 
-  /// The document, which has to be there.
+  /// The document, which must exist.
   func existing(in database: Database) async throws -> DocumentSnapshot {
     let document = try await database.document(try DocumentPath(path)).getDocument()
     guard document.exists else {
@@ -166,7 +166,7 @@ struct DocumentArgument: ParsableArguments {
     return document
   }
 
-  /// Says what a write did.
+  /// Reports the effect of a write.
   func report(
     _ schema: String, _ result: WriteResult, _ globals: GlobalOptions
   ) throws(CommandFailure) {
@@ -182,13 +182,13 @@ struct DocumentArgument: ParsableArguments {
 
 /// Fields on the command line and in files.
 enum DocumentText {
-  /// The fields of an argument, or of standard input when it is "-".
+  /// The fields of an argument, or of standard input if it is "-".
   static func fields(_ argument: String) throws -> [String: Value] {
     guard argument == "-" else { return try parse(Array(argument.utf8)) }
     return try parse(Array(try FileHandle.standardInput.readToEnd() ?? Data()))
   }
 
-  /// What an update does: sets the fields of an argument, and removes others.
+  /// The changes of an update: sets the fields of an argument, and removes others.
   static func changes(
     _ argument: String?, deleting names: [String]
   ) throws -> [String: (any FieldContent)?] {

@@ -1,4 +1,5 @@
-// `ondol rm`: removes documents, one by its path or those of a collection that meet a condition.
+// `ondol rm`: removes documents: one by its path, or those of a collection that satisfy a
+// condition.
 
 import ArgumentParser
 import Foundation
@@ -74,15 +75,15 @@ struct RemoveCommand: DatabaseCommand {
     globals.say("Removed \(counted(removed, "document")).")
   }
 
-  /// Asks the person, or wants `--yes` where there is none.
+  /// Asks the person, or requires `--yes` if there is none.
   private func confirm(_ what: String) throws(CommandFailure) {
     try Confirmation.ask("Remove \(what)?", yes: selected.yes, otherwise: "nothing was removed")
   }
 }
 
-/// Asks before something is destroyed.
+/// Asks before data is destroyed.
 enum Confirmation {
-  /// - Parameter nothing: what to say when the answer is no.
+  /// - Parameter nothing: the message if the answer is no.
   static func ask(
     _ question: String, yes: Bool, otherwise nothing: String
   ) throws(CommandFailure) {

@@ -1,4 +1,4 @@
-// `ondol update`: the same change to every document of a collection that meets a condition.
+// `ondol update`: the same change to every document of a collection that satisfies a condition.
 
 import ArgumentParser
 import Ondol
@@ -74,7 +74,7 @@ struct SelectedDocuments: ParsableArguments {
     return limit.map { met.limit(to: $0) } ?? met
   }
 
-  /// How many there are: one at least.
+  /// Their number, at least one.
   func count(of query: Query) async throws -> Int {
     let count = try await query.count.getAggregation().count
     guard count > 0 || dryRun else {
