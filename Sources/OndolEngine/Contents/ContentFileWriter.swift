@@ -155,7 +155,7 @@ package final class ContentFileWriter: ContentWriter {
     }
   }
 
-  /// Makes everything survive a power failure, including the file's name, and returns its location.
+  /// Makes everything survive a power cut, including the file's name, and returns its location.
   package func finish() async throws(EngineError) -> ContentLocation {
     await waitForRoom(1)
     do throws(EngineError) {

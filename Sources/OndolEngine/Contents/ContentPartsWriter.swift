@@ -7,8 +7,8 @@ package protocol ContentWriter: Sendable {
   /// piece. A later call may throw its failure.
   func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(EngineError)
 
-  /// Makes everything survive a power failure, at the latest together with the commit that names
-  /// it, and returns its location.
+  /// Makes everything survive a power cut, at the latest together with the commit that names it,
+  /// and returns its location.
   func finish() async throws(EngineError) -> ContentLocation
 
   /// Removes what was written.

@@ -76,8 +76,8 @@ extension Contents {
     }
   }
 
-  /// Stores contents again, each with its digest: in packs, all or none. They survive a power
-  /// failure once this returns, and are kept until `decide`.
+  /// Stores contents again, each with its digest: in packs, all or none. They survive a power cut
+  /// once this returns, and are kept until `decide`.
   package func append(
     _ contents: [(bytes: [UInt8], digest: [UInt8])]
   ) async throws(EngineError) -> [ContentLocation] {
@@ -86,8 +86,8 @@ extension Contents {
     return try await writer.append(drafts).map { .pack($0) }
   }
 
-  /// Removes files that no location names in any state that a power failure can restore. Readers
-  /// with an open file continue. Returns the files that must stay for now, because a copy of the
+  /// Removes files that no location names in any state that a power cut can restore. Readers with
+  /// an open file continue. Returns the files that must stay for now, because a copy of the
   /// database is being made or a system call failed.
   package func remove(_ doomed: [ContentFile]) async throws(EngineError) -> [ContentFile] {
     // The removal of the names must not be lost once the files are gone.

@@ -5,8 +5,8 @@
 //
 // Everything depends on this order: write the bytes, sync, and only then make the commit with the
 // row that names them. So the bytes exist for every state that the log can restore after a power
-// failure. Removal uses the reverse order: make the commit that removes the row, sync, and only
-// then release the bytes.
+// cut. Removal uses the reverse order: make the commit that removes the row, sync, and only then
+// release the bytes.
 
 internal import Synchronization
 
@@ -65,8 +65,8 @@ package final class Contents: Sendable {
     PackEntryDraft(content, digest: digest, compress: storage.options.compress)
   }
 
-  /// Stores a content of at most `packedLimit` bytes. It survives a power failure once this
-  /// returns, and is kept until `decide`.
+  /// Stores a content of at most `packedLimit` bytes. It survives a power cut once this returns,
+  /// and is kept until `decide`.
   ///
   /// Throws `.noSpace` without any change if the disk is full.
   package func append(

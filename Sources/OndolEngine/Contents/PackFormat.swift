@@ -22,8 +22,8 @@
 // bytes, 2 zeros and a tag of 16, which the head's checksum covers as well. The digest is encrypted
 // with bytes 0..<16 as its context. Each frame is encrypted separately after compression, and its
 // tag counts among its stored bytes. The nonces are made of the entry's offset, the frame's index
-// and the random bytes, because after a power failure that erases an entry without a trace, another
-// is written at the same place.
+// and the random bytes, because after a power cut that erases an entry without a trace, another is
+// written at the same place.
 //
 // A frame is 64 KiB of the content; the last one is the rest. It is compressed (LZ4) if it has
 // fewer stored bytes than that. The space after an entry, up to the next multiple of 8, is filled

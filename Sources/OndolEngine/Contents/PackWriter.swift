@@ -1,7 +1,7 @@
 // Appends contents of ordinary size. A caller that arrives while no write is running writes and
 // syncs its entry on its own thread. Later callers wait for the next write, which takes all of
 // their entries with one sync. An entry is on the device before its writer returns, so no commit
-// can name bytes that a power failure erases.
+// can name bytes that a power cut erases.
 //
 // A pack is never written twice at one place. After a failed write or sync, that pack receives
 // nothing more. The synced entries in it remain valid; the rest is dead.

@@ -30,7 +30,7 @@ package final class RemoteParts: Sendable {
   // MARK: - Uploads
 
   /// Records that this process begins to upload a content. The record survives whenever any of the
-  /// parts survives a power failure.
+  /// parts survives a power cut.
   func beginUpload(_ id: [UInt8]) async throws(EngineError) {
     try await session.within { [session] () async throws(EngineError) in
       var batch = Batch()

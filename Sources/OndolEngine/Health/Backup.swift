@@ -99,8 +99,8 @@ extension Engine {
   }
 
   /// Writes all currently visible commits as a database into the directory at `path`, which must be
-  /// new or empty, and whose parent must exist. The copy survives a power failure once this
-  /// returns. After a failure or an earlier power failure there is no database.
+  /// new or empty, and whose parent must exist. The copy survives a power cut once this returns.
+  /// After a failure or an earlier power cut there is no database.
   ///
   /// - Parameters:
   ///   - withKeys: whether it includes the keys of keyed groups.

@@ -32,13 +32,13 @@ final class BackupTarget: Sendable {
     }
   }
 
-  /// Makes the names so far survive a power failure, including the directory's own.
+  /// Makes the names so far survive a power cut, including the directory's own.
   func secureNames() throws(EngineError) {
     try directory.sync()
     try directory.syncName()
   }
 
-  /// Makes everything survive a power failure.
+  /// Makes everything survive a power cut.
   func finish() throws(EngineError) {
     try state.withLock { (state) throws(EngineError) in
       try state.file?.sync()

@@ -5,7 +5,7 @@
 //
 // The same code that opening uses evaluates damage. In addition, it reports what opening tolerates
 // because a copy exists: an unreadable copy of the superblock or of a log's header, and the remains
-// of a write that a power failure or a kill interrupted.
+// of a write that a power cut or a kill interrupted.
 
 /// A file of a keyed group whose key is missing.
 struct LockedFile: Sendable {

@@ -26,7 +26,7 @@ final class Manifest: @unchecked Sendable {
   var offset: UInt64 { place.offset }
   /// The length at which the next file is begun.
   private var rotationLimit: UInt64 = 0
-  /// Whether the file ended in an incomplete edit because of a power failure during a write.
+  /// Whether the file ended in an incomplete edit because of a power cut during a write.
   let hasTornTail: Bool
   /// The last commit that the open found in the logs, even if it was copied to another log.
   private var recoveredThrough: SequenceNumber

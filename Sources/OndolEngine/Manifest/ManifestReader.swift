@@ -110,8 +110,7 @@ struct ReadManifest {
   var chain: UInt64 = 0
   /// Bytes up to the end of the first edit.
   var snapshotLength = 0
-  /// Whether the last edit is followed by an incomplete one, because of a power failure during a
-  /// write.
+  /// Whether the last edit is followed by an incomplete one, because of a power cut during a write.
   var hasTornTail = false
 
   /// The state before the first edit.

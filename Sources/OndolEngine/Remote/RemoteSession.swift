@@ -113,7 +113,7 @@ final class RemoteSession: Sendable {
     return window.point != before
   }
 
-  /// Makes every commit so far survive a power failure.
+  /// Makes every commit so far survive a power cut.
   func synchronize() async throws(EngineError) {
     if let failure = line.failure { throw failure }
     try await within { [store] () async throws(EngineError) in try await store.synchronize() }

@@ -29,11 +29,11 @@ package enum Durability: Sendable, Hashable {
   /// Nothing beyond the process itself: the frame reaches the system together with the next commit
   /// of a stronger durability, or with a flush.
   case memory
-  /// A kill of the process, but not a power failure.
+  /// A kill of the process, but not a power cut.
   case process
-  /// A kill of the process, and a power failure after this many microseconds.
+  /// A kill of the process, and a power cut after this many microseconds.
   case periodic(microseconds: Int64)
-  /// A power failure.
+  /// A power cut.
   case power
 }
 
@@ -47,7 +47,7 @@ enum RowKind: UInt8, Sendable {
 
 /// A commit's position in the total order of all commits, and its time in microseconds since 1970.
 /// Together they distinguish it from every other commit, including one with the same number that a
-/// power failure erased.
+/// power cut erased.
 package struct CommitPoint: Sendable, Hashable {
   package var sequence: SequenceNumber
   package var time: Int64

@@ -164,7 +164,7 @@ extension FrameHeader {
     return opened
   }
 
-  /// When a power failure erases a frame without a trace, the next process that opens the database
+  /// When a power cut erases a frame without a trace, the next process that opens the database
   /// writes another at the same place. So the place is not enough, and the time and random bits are
   /// included.
   private func nonce(at offset: UInt64) -> SealNonce {

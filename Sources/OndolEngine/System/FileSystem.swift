@@ -6,7 +6,7 @@
 /// Opens database directories.
 package protocol FileSystem: Sendable {
   /// Opens the directory at `path`. If it is missing and `create` is set, it is created. Its name
-  /// survives a power failure only after `syncName()`.
+  /// survives a power cut only after `syncName()`.
   func openDirectory(at path: String, create: Bool) throws(EngineError) -> any Directory
 }
 
@@ -34,16 +34,16 @@ package protocol Directory: AnyObject, Sendable {
   /// The number of further files that can be held open.
   var heldRoom: Int { get }
 
-  /// Creates a new file. An existing file is an error with `EEXIST`. The name survives a power
-  /// failure only after `sync()`.
+  /// Creates a new file. An existing file is an error with `EEXIST`. The name survives a power cut
+  /// only after `sync()`.
   func create(_ name: String) throws(EngineError) -> any File
 
   func remove(_ name: String) throws(EngineError)
 
-  /// Makes the names created and removed so far survive a power failure (`fsync` of the directory).
+  /// Makes the names created and removed so far survive a power cut (`fsync` of the directory).
   func sync() throws(EngineError)
 
-  /// Makes the directory's own name survive a power failure (`fsync` of its parent).
+  /// Makes the directory's own name survive a power cut (`fsync` of its parent).
   func syncName() throws(EngineError)
 
   /// Takes the directory's lock for this open, or throws `.inUse`. Releasing the lock object
@@ -112,12 +112,12 @@ package protocol File: AnyObject, Sendable {
   /// does not support it.
   func reserve(_ range: Range<UInt64>) throws(EngineError) -> Bool
 
-  /// Makes everything written so far survive a power failure (`fdatasync`; `F_FULLFSYNC` on Apple's
+  /// Makes everything written so far survive a power cut (`fdatasync`; `F_FULLFSYNC` on Apple's
   /// systems).
   func sync() throws(EngineError)
 
-  /// Writes all of `bytes` at `offset` and makes these bytes, and no others, survive a power
-  /// failure. Earlier writes elsewhere in the file are not covered (`RWF_DSYNC`).
+  /// Writes all of `bytes` at `offset` and makes these bytes, and no others, survive a power cut.
+  /// Earlier writes elsewhere in the file are not covered (`RWF_DSYNC`).
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError)
 
   func size() throws(EngineError) -> UInt64

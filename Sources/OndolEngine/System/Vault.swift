@@ -125,7 +125,7 @@ final class FileSeal: Sendable {
   }
 
   /// Sixty-four random bits for units that may be written to one position twice, because a power
-  /// failure has erased the first without a trace.
+  /// cut has erased the first without a trace.
   func random() -> UInt64 { chance() }
 
   /// Encrypts the bytes from `start` on, which will be at `offset` of the file.

@@ -42,7 +42,7 @@ actor Shard {
     defer { end(.flushing) }
     while let memtable = view.sealed.last, let through = memtable.sequences?.upperBound {
       if let failure = await storage.sequencer.waitUntilPublished(through) { throw failure }
-      // A flushed commit survives a power failure, so every commit before it must.
+      // A flushed commit survives a power cut, so every commit before it must.
       try await storage.sequencer.synchronize()
       // No merge is running and none begins, because the flush of a small shard replaces its runs.
       let mayMerge = takeForFlush()

@@ -212,7 +212,7 @@ extension Storage {
       return !isNobodys || (try? directory.remove(name)) == nil
     }
     guard left.isEmpty else { return left }
-    // A power failure must not restore a name whose key no longer exists.
+    // A power cut must not restore a name whose key no longer exists.
     try directory.sync()
     try finishEras(before: change.border)
     try manifest.write(keyring.finishingChange()) { keyed.use($0) }

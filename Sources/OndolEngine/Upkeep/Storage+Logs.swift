@@ -47,7 +47,7 @@ extension Storage {
     }
   }
 
-  /// Creates a log for waiting commits and hands it out at once. What must survive a power failure
+  /// Creates a log for waiting commits and hands it out at once. What must survive a power cut
   /// waits for `secureFirstLog()`; what must survive a process kill need not. A newly created
   /// database is an exception: an open must find its superblock before it finds a log with commits.
   ///
@@ -70,7 +70,7 @@ extension Storage {
     }
   }
 
-  /// Ensures that the log handed out by `makeLog()` is found after a power failure. It runs on the
+  /// Ensures that the log handed out by `makeLog()` is found after a power cut. It runs on the
   /// maintenance thread without a task, because commits that retry repeatedly may occupy the pool
   /// until this is complete. After a temporary failure it asks `tryAgain`, which returns true if
   /// another attempt will follow.

@@ -56,7 +56,7 @@ final class Upkeep: Sendable {
   /// The number of attempts to secure a log whose syncs commits wait for.
   private static let securingAttempts = 10
 
-  /// Ensures that the newly handed-out log is found after a power failure. Temporary failures are
+  /// Ensures that the newly handed-out log is found after a power cut. Temporary failures are
   /// retried for most of a minute; then writing ends.
   func secureFirstLog(attempt: Int = 1) {
     storage.secureFirstLog { [self] in

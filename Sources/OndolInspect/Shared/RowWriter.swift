@@ -192,7 +192,7 @@ enum ValueText {
     JSONWriter.line(value, style == .canonical ? .canonical : .relaxed)
   }
 
-  /// The text of a cell: texts and times without quotes, pictures by their description, and
+  /// The text of a cell: texts and times without quotes, blobs by their description, and
   /// everything else as JSON.
   static func plain(_ value: Value, _ style: JSONStyle) -> String {
     if let text = value.string { return text }
