@@ -62,8 +62,8 @@ extension Database {
     public var durability = Durability.power
     /// Bytes of memory for blocks, filters, index tops and rows that are not yet in files: 0 or
     /// more. Each shard's memtable has a sixteenth of it, within 4 and 64 MiB, and under load up to
-    /// a quarter of it. While its files are behind, a shard may use three times that. Blocks make
-    /// room for them, except for an eighth of the budget.
+    /// a quarter of it. While flushes have fallen behind, a shard may use three times that. Blocks
+    /// make room for them, except for an eighth of the budget.
     public var cacheSize = 64 << 20
     /// The most files that the database has open at once, 64 or more. With nil, the default, it
     /// shares half of the process's limit with all other such databases, within 64 and 4,096. Its

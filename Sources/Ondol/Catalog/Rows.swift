@@ -1,7 +1,7 @@
 // The rows of a snapshot, read without suspension. Stage 3 of the read path, and the basis of
 // writes. Data in memory is read on the caller, which keeps its actor. When a block must come from
 // disk, the whole read starts again on one of the engine's threads for cold reads, so that no
-// thread of the pool ever waits for a disk. There it starts again once more when it takes long
+// thread of the pool ever waits for a disk. There it may start yet again when it takes long
 // while others wait. So code that reads rows changes nothing. Code that must not suspend (a
 // `DatabaseSnapshot`, a transaction) blocks instead. A single document's row that a fast server
 // returns at once is read on the caller, because switching threads would take longer.

@@ -1,6 +1,6 @@
 // The contents that this process uses: open readers, and puts that found their bytes stored and
 // have not committed yet. A content in use is not reclaimed. A caller that begins to use one while
-// it is being reclaimed is told so, and treats it as not stored.
+// it is being reclaimed learns that, and treats it as not stored.
 
 internal import OndolEngine
 

@@ -58,7 +58,7 @@ extension Database {
 
   /// Encrypts an unencrypted database while it is in use. As soon as the encryption has begun, the
   /// database opens with these keys only. When the call returns, none of the database's files holds
-  /// stored data in the clear.
+  /// unencrypted data.
   ///
   /// The rewritten data needs room beside the old data: one segment at a time for rows, one file at
   /// a time for blobs. The encryption waits for snapshots, listeners' results and backups that
@@ -73,7 +73,7 @@ extension Database {
   /// ```
   ///
   /// The device may keep remains of removed files in places that no program can address. Copies and
-  /// backups made earlier stay in the clear. File URLs that `downloadURL()` returned earlier stop
+  /// backups made earlier stay unencrypted. File URLs that `downloadURL()` returned earlier stop
   /// working.
   ///
   /// - Parameters:
@@ -183,7 +183,7 @@ extension Database {
     }
   }
 
-  // MARK: - Going on
+  // MARK: - Continuing
 
   /// Begins a change of keys and completes it, or resumes one of the same kind that is under way. A
   /// change of another kind that is under way is completed first.

@@ -41,7 +41,7 @@ package final class Restoration: @unchecked Sendable {
   private var sequence = SequenceNumber.zero
   private var time: Int64 = 0
   private var database: Database?
-  /// Whether the database reclaims no contents, which have no holder before all are there.
+  /// Whether the database reclaims no contents, which have no holder before the load is complete.
   private var keepsContents = false
 
   /// Begins a database in the directory at `path`, which must be new or empty.

@@ -8,9 +8,9 @@ internal import OndolEngine
 
 /// Every commit's changes, in order and each once.
 ///
-/// A feed misses nothing and waits for nobody. It reads the changes that commits recorded in the
-/// logs, and when it has read everything, it waits for the next commit. It never delays a writer,
-/// and its memory is bounded however slow the reader is. A feed that starts with the last change's
+/// A feed misses nothing and delays no writer. It reads the changes that commits recorded in the
+/// logs, and when it has read everything, it waits for the next commit. Its memory is bounded
+/// however slow the reader is. A feed that starts with the last change's
 /// `token` continues where the previous one stopped, even after the app was closed or has crashed.
 /// A feed may deliver a commit before it would survive a power cut. If a power cut takes that
 /// commit, a feed that continues after it throws `.outOfRange`.

@@ -2,10 +2,9 @@
 // including its name. It shows where to continue even when the document has been deleted. Keyset
 // pages use it, and it survives a restart as one text.
 //
-//   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), a bit a key that is
-//   there
-//          (low bits first), then a document's fields in the form D1, without its envelope: the
-//          keys that are there, as an array
+//   text   base 64 of: 1, the orders' digest (8 bytes), the keys' count (2), one bit for each key
+//          that is present (low bits first), then a document's fields in the form D1, without its
+//          envelope: the present keys, as an array
 //
 // The alphabet is that of URLs and names of files, without padding.
 

@@ -18,7 +18,7 @@ final class QueryFeedback: Sendable {
 }
 
 extension Database {
-  /// Records how many rows an index had for the query. The walk must have come to its end.
+  /// Records how many rows an index had for the query. The walk must be complete.
   func note(_ walk: CandidateWalk) {
     guard let scan = walk.wholeScan else { return }
     feedback.statistics.withLock {

@@ -22,8 +22,8 @@ extension TreeReference {
   ///
   /// - Parameters:
   ///   - after: the key after which children are read; nil for all.
-  ///   - limit: the most children to return. If their texts come to some megabytes, there are
-  ///     fewer.
+  ///   - limit: the most children to return. There are fewer if their texts take up several
+  ///     megabytes.
   ///   - counted: the most children to count for each child; for the node ten times as many.
   /// - Complexity: O(limit · counted) seeks, however much is below.
   @concurrent

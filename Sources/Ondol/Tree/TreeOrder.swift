@@ -195,8 +195,8 @@ struct TreeIndexDefinition: Sendable, Hashable {
     prefix + TreeOrder.bytes(value, isObject: isObject) + component
   }
 
-  /// The keys of all rows that content written at `path` produces, if the index's node is there or
-  /// below.
+  /// The keys of all rows that content written at `path` produces, if the index's node is that
+  /// place or below it.
   func keys(of content: TreeContent, at path: TreePath, now: Int64) -> [[UInt8]] {
     guard node.starts(with: path.rowKey) else { return [] }
     let inner = Array(node[path.rowKey.count...])

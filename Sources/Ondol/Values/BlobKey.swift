@@ -1,5 +1,5 @@
 // The key of one content that was put for a collection with a key of its own. It is in the
-// reference, and so only in rows of that collection: whoever can read the rows can read the
+// reference, and so only in rows of that collection: anyone who can read the rows can read the
 // content, and once the collection's key is erased, the content is unreadable.
 
 /// The key that seals exactly one content. Its description does not reveal it.

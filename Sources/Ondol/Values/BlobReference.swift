@@ -99,7 +99,7 @@ extension BlobReference: Codable {
   }
 
   /// Reads `sha256` (64 hexadecimal digits) and `length`, and, if present, `contentType`, `path`
-  /// and `key` (64 hexadecimal digits): whoever has the key can read the content.
+  /// and `key` (64 hexadecimal digits): anyone with the key can read the content.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     try self.init(

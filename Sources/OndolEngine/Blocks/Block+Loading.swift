@@ -20,7 +20,7 @@ extension Block {
     let block = unsafe Block(base: BlockMemory.allocate(size))
     do throws(MalformedBytes) {
       let rawOffset = rowsOffset + rowCount * MemoryLayout<Row>.stride
-      // Safe: the allocation has `rawLength` bytes from there on, and the slack behind them.
+      // Safe: the allocation has `rawLength` bytes from there on, and the slack after them.
       let raw = unsafe UnsafeMutableRawBufferPointer(
         start: block.base + rawOffset, count: rawLength)
       var span = unsafe MutableRawSpan(_unsafeBytes: raw)

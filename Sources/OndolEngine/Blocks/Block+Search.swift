@@ -33,7 +33,7 @@ extension Block {
     let head = Self.word(key, at: prefixLength)
     let row = firstHead(atLeast: head)
     guard row < rowCount, unsafe rows[row].head == head else { return row }
-    // Usually the key that is there.
+    // Usually the key is present.
     if suffixEquals(row, key, from: prefixLength) { return row }
     return lowerBoundAmongEqual(row, head, key, prefixLength)
   }
@@ -224,7 +224,7 @@ extension Block {
   static func word(_ key: RawSpan, at offset: Int) -> UInt64 {
     let rest = key.byteCount - offset
     if rest >= 8 {
-      // Safe: eight bytes are there.
+      // Safe: at least eight bytes are left.
       return unsafe UInt64(
         bigEndian: key.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
     }

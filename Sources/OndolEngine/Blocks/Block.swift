@@ -36,7 +36,7 @@
     var firstHead: UInt64
     /// Rows for each unit of head distance, times 2^64; 0 when heads are not spread evenly.
     var scale: UInt64
-    /// The first eight bytes of the prefix, high byte first, zeros behind it.
+    /// The first eight bytes of the prefix, big-endian, padded with zeros.
     var prefixWord: UInt64
     var rowCount: UInt32
     var prefixLength: UInt32

@@ -1,6 +1,6 @@
 // CRC32C with its context mixed in. A checksum over the bytes alone accepts a block that was
 // written to the wrong place or belongs to an older incarnation of the file; seeding it with the
-// file's salt and the offset makes those fail too.
+// file's salt and the offset makes those fail as well.
 
 internal import COndol
 

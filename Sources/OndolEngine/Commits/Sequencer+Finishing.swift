@@ -170,7 +170,7 @@ extension Sequencer {
     }
   }
 
-  /// Waits on the log's thread while commits come, until all awaited ones are there.
+  /// Waits on the log's thread while commits arrive, until all awaited ones have.
   private func gather() {
     var (present, patience) = state.withLock {
       ($0.sync.gathered(beyond: -1), $0.sync.patience)

@@ -118,7 +118,7 @@ struct RecoveredRows: Sendable {
 
   /// Adds a commit's rows, which become visible once `link()` was called: all of them, or none if
   /// it throws. All rows that a commit has for one shard go into one memtable. Only the commit's
-  /// sequence number tells whether it was flushed, so half a commit must never be.
+  /// sequence number tells whether it was flushed, so a commit must never be split.
   mutating func insert(
     _ commit: RecoveredCommit, log: FileNumber
   ) throws(MalformedBytes) {

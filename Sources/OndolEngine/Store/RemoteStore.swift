@@ -1,6 +1,6 @@
 // An external store that keeps a database's rows, in versions, and puts commits in one order: a
 // server, or a simulation of one. It is called when data is not in memory, and to commit; never for
-// a cached row. So it is behind a protocol, which nothing on a row's fast path is.
+// a cached row. So it is accessed through a protocol, unlike everything on a row's fast path.
 //
 // A store guarantees: a commit is whole or absent; numbers ascend by one, and their order is the
 // order in which commits become visible to every process; the rows as of a number never change; a

@@ -7,7 +7,7 @@
 //   contents   2   pieces of large contents, and memory touched ahead of a load
 //   upkeep     2   flushes and edits of the manifest
 //   merges     2   steps of merges, and checks, backups and salvage, of which one runs at a time
-//   watch      1   where the system tells of written files, see DirectoryWatch
+//   watch      1   where the system reports written files, see DirectoryWatch
 //
 // Within a lane, the databases take turns, job by job; see `JobQueues`.
 //

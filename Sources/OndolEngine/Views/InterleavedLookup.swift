@@ -1,7 +1,7 @@
 // Many gets at once. A get is a chain of loads, each of which waits for the previous one, but the
 // chains of different keys do not wait for each other. So a group of keys goes through the search
 // in step: each stage prefetches the memory that the next one needs, for all keys of the group, and
-// when the next stage begins most of it is there.
+// most of it has arrived when the next stage begins.
 //
 // Only the usual state after a major compaction is searched in step: one run in the shard, the key
 // in no memtable, the blocks in memory. Every other key is looked up separately.
