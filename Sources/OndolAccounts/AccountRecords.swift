@@ -32,12 +32,15 @@ struct AccountPlaces: Sendable {
 struct AccountRecord: Codable, Sendable {
   static let emailKey = "emailKey"
   static let sharesAddress = "sharesAddress"
+  static let phoneNumber = "phoneNumber"
 
-  /// As it was typed.
-  var email: String
-  /// What the unique index is on; see Accounts+Addresses.
-  var emailKey: String
-  var password: StoredPassword
+  /// As it was typed; nil where the account has none, which no version before anonymous accounts
+  /// wrote.
+  var email: String?
+  /// What the unique index is on; see Accounts+Addresses. Nil with the address.
+  var emailKey: String?
+  /// Nil where nobody signs in to the account by a password.
+  var password: StoredPassword?
   /// Goes up with each change of the password; sessions of another version are over.
   var passwordVersion = 1
   /// Digests of those that were not used yet.
@@ -49,13 +52,36 @@ struct AccountRecord: Codable, Sendable {
   /// The path of the person's profile, if there is one.
   var profile: String?
   var createdAt: Timestamp
-  var lastSignInAt: Timestamp
+  /// Nil where an administrator made the account, and nobody has signed in since.
+  var lastSignInAt: Timestamp?
+
+  // What follows no version had at first: each is nil in what earlier ones wrote.
+
+  /// True while nothing but a session leads to the account.
+  var isAnonymous: Bool?
+  var isDisabled: Bool?
+  var displayName: String?
+  var photoURL: String?
+  /// In the form of E.164; what the other unique index is on.
+  var phoneNumber: String?
+  /// A JSON object; see CustomClaims.
+  var customClaims: String?
+  /// Goes up when sessions are revoked; sessions of another number are over. Nil is zero.
+  var revocation: Int?
+  /// Tokens of the program's own that were signed before this are over. Nil is `createdAt`.
+  var tokensValidAfter: Timestamp?
+
+  /// An account that is made now.
+  init(createdAt: Timestamp) {
+    self.createdAt = createdAt
+  }
 }
 
 /// A document of `accountSessions`, under the digest of its token.
 struct SessionRecord: Codable, Sendable {
   static let uid = "uid"
   static let expiresAt = "expiresAt"
+  static let isSuspended = "isSuspended"
 
   var uid: String
   var passwordVersion: Int
@@ -64,6 +90,14 @@ struct SessionRecord: Codable, Sendable {
   var authenticatedAt: Timestamp
   /// Documents end by this field.
   var expiresAt: Timestamp?
+  /// How somebody signed in; nil is by password.
+  var provider: String?
+  /// What the program that signed somebody in says of this session, as a JSON object.
+  var claims: String?
+  /// The account's number of revocations when the session began; nil is zero.
+  var revocation: Int?
+  /// True once the account was disabled: the session does not come back with the account.
+  var isSuspended: Bool?
 }
 
 /// A document of `puts` below an account's, under the digest of the bytes.
@@ -101,7 +135,13 @@ struct SettingsRecord: Codable, Sendable, Equatable {
 
   /// What is hashed against where nobody has the address, so that it takes as long. Where
   /// parameters were raised, some unknown addresses look like people who were not here since.
-  func decoy(for address: EmailAddress, _ hashing: PasswordHashing) -> StoredPassword {
+  ///
+  /// - Parameters:
+  ///   - hashings: all parameters that stored passwords may have.
+  ///   - hashing: today's.
+  func decoy(
+    for address: EmailAddress, among hashings: [PasswordHashing], _ hashing: PasswordHashing
+  ) -> StoredPassword {
     let draw = digest("decoy parameters", address.key).first.map(Int.init) ?? 0
     let hashing = hashings.isEmpty ? hashing : hashings[draw % hashings.count]
     return StoredPassword(

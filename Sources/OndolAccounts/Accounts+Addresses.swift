@@ -29,8 +29,8 @@ extension AccountRecord {
   /// No address has it.
   private static let separator: Character = "\n"
 
-  /// What the address is compared by, shared or not.
-  var addressKey: String { String(emailKey.prefix { $0 != Self.separator }) }
+  /// What the address is compared by, shared or not; nil where there is none.
+  var addressKey: String? { emailKey.map { String($0.prefix { $0 != Self.separator }) } }
 
   /// What keys of younger accounts with the address begin with.
   static func sharedPrefix(_ key: String) -> String { "\(key)\(separator)" }
@@ -67,10 +67,11 @@ extension Accounts {
       var conflicts: [AddressConflict] = []
       for document in younger.documents {
         let record = try document.data(as: AccountRecord.self)
-        let holder = try await places.keyed([record.addressKey]).getDocuments().documents.first
+        guard let email = record.email, let key = record.addressKey else { continue }
+        let holder = try await places.keyed([key]).getDocuments().documents.first
         conflicts.append(
           AddressConflict(
-            uid: document.documentID, email: record.email, holder: holder?.documentID,
+            uid: document.documentID, email: email, holder: holder?.documentID,
             holderEmail: holder?["email"] as String?))
       }
       return conflicts
@@ -100,19 +101,47 @@ extension Accounts {
     return records.first { $0.1.emailKey != address.key } ?? records.first
   }
 
+  /// Gives an account an address, of which nobody knows yet whether it is the owner's; throws
+  /// `.emailAlreadyInUse` where another account has it.
+  func give(
+    _ address: EmailAddress, to record: inout AccountRecord, _ uid: String,
+    in transaction: Transaction
+  ) throws {
+    let holder = try find(address, in: transaction)
+    guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
+    if holder == nil {
+      try passOn(addressOf: record, in: transaction)
+      record.take(address.key)
+    }
+    if record.email.map({ !address.text.utf8.elementsEqual($0.utf8) }) ?? true {
+      record.isEmailVerified = nil
+    }
+    record.email = address.text
+    record.isAnonymous = nil
+  }
+
+  /// Takes an account's address away.
+  func takeAddress(from record: inout AccountRecord, in transaction: Transaction) throws {
+    try passOn(addressOf: record, in: transaction)
+    record.email = nil
+    record.emailKey = nil
+    record.sharesAddress = nil
+    record.isEmailVerified = nil
+  }
+
   /// Gives the address of an account that goes, or is about to have another, to the oldest of those
   /// who share it.
   func passOn(addressOf account: AccountRecord, in transaction: Transaction) throws {
-    guard account.sharesAddress == nil else { return }
+    guard account.sharesAddress == nil, let key = account.emailKey else { return }
     let field = FieldPath(AccountRecord.emailKey)
-    let prefix = AccountRecord.sharedPrefix(account.emailKey)
+    let prefix = AccountRecord.sharedPrefix(key)
     let sharers = try transaction.getDocuments(
       places.accounts.whereField(field, hasPrefix: prefix)
     ).documents.map { ($0.documentID, try $0.data(as: AccountRecord.self)) }
     let oldest = sharers.min { left, right in left.1.isOlder(than: right.1, left.0, right.0) }
     guard let (uid, record) = oldest else { return }
     var heir = record
-    heir.take(account.emailKey)
+    heir.take(key)
     try transaction.setData(from: heir, forDocument: places.accounts.document(uid))
   }
 }
@@ -160,7 +189,7 @@ extension AccountPlaces {
     if let found {
       var holder = try found.data(as: AccountRecord.self)
       if record.isOlder(than: holder, uid, found.documentID) {
-        holder.emailKey = AccountRecord.sharedKey(try EmailAddress(holder.email))
+        holder.emailKey = AccountRecord.sharedKey(try EmailAddress(holder.email ?? ""))
         holder.sharesAddress = true
         try transaction.setData(from: holder, forDocument: found.reference)
         record.take(address.key)
@@ -178,7 +207,7 @@ extension AccountPlaces {
 extension AccountRecord {
   /// The address, where the account has a key of an earlier version; nil where it has not.
   fileprivate var outdatedAddress: EmailAddress? {
-    guard let address = try? EmailAddress(email), emailKey != address.key,
+    guard let email, let address = try? EmailAddress(email), emailKey != address.key,
       emailKey != Self.sharedKey(address)
     else { return nil }
     return address

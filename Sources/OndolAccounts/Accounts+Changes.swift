@@ -16,8 +16,9 @@ extension Accounts {
   /// - Parameters:
   ///   - token: the session's.
   ///   - password: the password.
-  /// - Throws: `.invalidCredential` when the password is wrong, `.tooManyRequests`,
-  ///   `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
+  /// - Throws: `.invalidCredential` when the password is wrong, `.operationNotAllowed` when the
+  ///   account has none, `.tooManyRequests`, `.userTokenExpired`, `.userDisabled`,
+  ///   `.invalidUserToken`, `.internalError`.
   /// - Complexity: one run of scrypt, and two commits.
   public func reauthenticate(token: String, password: String) async throws(AuthError) {
     let session = try await session(forToken: token)
@@ -33,11 +34,14 @@ extension Accounts {
   ) async throws(AuthError) {
     let token = session.token
     let bytes = PasswordRules.bytes(of: password)
-    let stored = try await authenticating {
+    let record = try await authenticating {
       try await places.accounts.document(session.account.uid).getDocument()
-        .data(as: AccountRecord?.self)?.password
+        .data(as: AccountRecord?.self)
     }
-    guard let stored else { throw .userTokenExpired }
+    guard let record else { throw .userTokenExpired }
+    guard let stored = record.password else {
+      throw AuthError(.operationNotAllowed, "the account has no password to give again")
+    }
     guard PasswordRules.isPossible(bytes), try await hasher.matches(bytes, stored) else {
       throw .invalidCredential
     }
@@ -70,17 +74,11 @@ extension Accounts {
     let address = try EmailAddress(email)
     return try await authenticating {
       try await database.runTransaction { transaction in
-        var (uid, record) = try recentOwner(token, in: transaction)
-        let holder = try find(address, in: transaction)
-        guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
-        if holder == nil {
-          try passOn(addressOf: record, in: transaction)
-          record.take(address.key)
-        }
-        if !address.text.utf8.elementsEqual(record.email.utf8) { record.isEmailVerified = nil }
-        record.email = address.text
-        try transaction.setData(from: record, forDocument: places.accounts.document(uid))
-        return Session(account: Account(uid, record), token: token)
+        var (session, record) = try recentOwner(token, in: transaction)
+        try give(address, to: &record, session.uid, in: transaction)
+        try transaction.setData(
+          from: record, forDocument: places.accounts.document(session.uid))
+        return Session(session, record, token: token)
       }
     }
   }
@@ -93,19 +91,22 @@ extension Accounts {
   ///     `Options.recentSignIn`.
   ///   - password: the new password.
   /// - Returns: a new session in the place of the one that asked.
-  /// - Throws: `.weakPassword`, `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`,
-  ///   `.tooManyRequests` when too many passwords wait to be hashed, `.internalError`.
+  /// - Throws: `.weakPassword`, `.missingEmail` for an account without an address, where a password
+  ///   would sign nobody in, `.requiresRecentLogin`, `.userTokenExpired`, `.userDisabled`,
+  ///   `.invalidUserToken`, `.tooManyRequests` when too many passwords wait to be hashed,
+  ///   `.internalError`.
   /// - Complexity: one run of scrypt, and one commit, in O(sessions).
   public func updatePassword(
     token: String, to password: String
   ) async throws(AuthError) -> Session {
     let session = try await session(forToken: token)
-    try await check(password, for: try EmailAddress(session.account.email))
+    guard let email = session.account.email else { throw .missingEmail }
+    try await check(password, for: try EmailAddress(email))
     let stored = try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
     return try await authenticating {
       try await database.runTransaction { transaction in
-        let (uid, record) = try recentOwner(token, in: transaction)
-        return try change(record, of: uid, to: stored, in: transaction)
+        let (session, record) = try recentOwner(token, in: transaction)
+        return try change(record, of: session.uid, to: stored, in: transaction)
       }
     }
   }
@@ -120,14 +121,8 @@ extension Accounts {
   public func delete(token: String) async throws(AuthError) {
     try await authenticating {
       try await database.runTransaction { transaction in
-        let (uid, record) = try recentOwner(token, in: transaction)
-        try passOn(addressOf: record, in: transaction)
-        try endSessions(of: uid, in: transaction)
-        if let profile = record.profile {
-          try transaction.deleteDocument(database.document(profile), recursive: true)
-        }
-        try transaction.deleteDocument(places.privateRoot(uid), recursive: true)
-        try transaction.deleteDocument(places.accounts.document(uid), recursive: true)
+        let (session, record) = try recentOwner(token, in: transaction)
+        try remove(record, session.uid, in: transaction)
       }
     }
   }
@@ -152,7 +147,8 @@ extension Accounts {
   ) async throws(AuthError) -> [String] {
     try await authenticating {
       try await database.runTransaction { transaction in
-        var (uid, record) = try recentOwner(token, in: transaction)
+        var (session, record) = try recentOwner(token, in: transaction)
+        let uid = session.uid
         let codes = (0..<min(max(count, 1), 32)).map { _ in
           TypedCode(database.environment.random)
         }
@@ -210,17 +206,19 @@ extension Accounts {
 
   // MARK: - Steps
 
-  /// Whose session it is; throws `.requiresRecentLogin` when the password was given too long ago.
-  private func recentOwner(
+  /// A session and its account; throws `.requiresRecentLogin` when the password was given too long
+  /// ago. An anonymous account has none: its token is all there is.
+  func recentOwner(
     _ token: String, in transaction: Transaction
-  ) throws -> (uid: String, record: AccountRecord) {
+  ) throws -> (session: SessionRecord, record: AccountRecord) {
     let (session, record) = try session(token, in: transaction)
     let end = try moment(options.recentSignIn, after: session.authenticatedAt)
-    guard try now().microsecondsSince1970 < end.microsecondsSince1970 else {
+    let isRecent = try now().microsecondsSince1970 < end.microsecondsSince1970
+    guard isRecent || record.isAnonymous == true else {
       throw AuthError(
         .requiresRecentLogin, "give the password again: that was too long ago for this")
     }
-    return (session.uid, record)
+    return (session, record)
   }
 
   /// Another password, no session but a new one.
@@ -229,25 +227,55 @@ extension Accounts {
     in transaction: Transaction
   ) throws -> Session {
     var record = record
-    record.password = password
-    record.passwordVersion += 1
-    // Who changes a password because somebody may know it means what that one may have written
-    // down, too.
-    record.recoveryCodes = []
     record.lastSignInAt = try now()
-    for kind in ["password", "recovery"] {
-      try forget(triesLimits(kind, of: record.addressKey, nil), in: transaction)
-    }
-    try forget(triesLimits("reauthentication", of: uid, nil), in: transaction)
-    try endSessions(of: uid, in: transaction)
+    try replacePassword(of: &record, uid, with: password, in: transaction)
     try transaction.setData(from: record, forDocument: places.accounts.document(uid))
     return try startSession(of: uid, record, in: transaction)
   }
 
-  private func endSessions(of uid: String, in transaction: Transaction) throws {
-    let sessions = places.sessions.whereField(FieldPath(SessionRecord.uid), isEqualTo: uid)
-    for session in try transaction.getDocuments(sessions).documents {
+  /// Another password or none, and no session: all that was made under the one before ends.
+  func replacePassword(
+    of record: inout AccountRecord, _ uid: String, with password: StoredPassword?,
+    in transaction: Transaction
+  ) throws {
+    record.password = password
+    let (version, overflow) = record.passwordVersion.addingReportingOverflow(1)
+    guard !overflow else { throw AuthError(.internalError, "the account's record is damaged") }
+    record.passwordVersion = version
+    // Who changes a password because somebody may know it means what that one may have written
+    // down, too.
+    record.recoveryCodes = []
+    if let key = record.addressKey {
+      for kind in ["password", "recovery"] {
+        try forget(triesLimits(kind, of: key, nil), in: transaction)
+      }
+    }
+    try forget(triesLimits("reauthentication", of: uid, nil), in: transaction)
+    record.tokensValidAfter = try now()
+    try endSessions(of: uid, in: transaction)
+  }
+
+  /// Removes an account with all that is its owner's alone.
+  func remove(_ record: AccountRecord, _ uid: String, in transaction: Transaction) throws {
+    try passOn(addressOf: record, in: transaction)
+    try endSessions(of: uid, in: transaction)
+    if let profile = record.profile {
+      try transaction.deleteDocument(database.document(profile), recursive: true)
+    }
+    try transaction.deleteDocument(places.privateRoot(uid), recursive: true)
+    try transaction.deleteDocument(places.accounts.document(uid), recursive: true)
+  }
+
+  /// Ends all sessions of an account.
+  func endSessions(of uid: String, in transaction: Transaction) throws {
+    for session in try sessions(of: uid, in: transaction) {
       try transaction.deleteDocument(session.reference)
     }
+  }
+
+  /// All sessions of an account.
+  func sessions(of uid: String, in transaction: Transaction) throws -> [DocumentSnapshot] {
+    let sessions = places.sessions.whereField(FieldPath(SessionRecord.uid), isEqualTo: uid)
+    return try transaction.getDocuments(sessions).documents
   }
 }

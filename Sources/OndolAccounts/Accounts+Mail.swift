@@ -13,8 +13,9 @@ extension Accounts {
   ///
   /// - Parameter token: a session's.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.tooManyRequests` above
-  ///   `Options.maximumCodes`; `.internalError` when the mail could not be sent, too;
-  ///   `.userTokenExpired`, `.invalidUserToken`.
+  ///   `Options.maximumCodes`; `.missingEmail` for an account without an address; `.internalError`
+  ///   when the mail could not be sent, too; `.userTokenExpired`, `.userDisabled`,
+  ///   `.invalidUserToken`.
   /// - Complexity: one commit, and what sending takes.
   public func sendEmailVerification(token: String) async throws(AuthError) {
     let send = try sender
@@ -22,12 +23,13 @@ extension Accounts {
     let address = try await authenticating {
       try await database.runTransaction { transaction -> String? in
         let (session, record) = try session(token, in: transaction)
+        guard let email = record.email else { throw AuthError.missingEmail }
         guard record.isEmailVerified != true else { return nil }
         _ = try note(
           triesLimits("verification", of: session.uid, nil, most: options.maximumCodes),
           in: transaction)
-        try keep(code, .verifyEmail, (session.uid, record), record.email, in: transaction)
-        return record.email
+        try keep(code, .verifyEmail, (session.uid, record), email, in: transaction)
+        return email
       }
     }
     guard let address else { return }
@@ -46,7 +48,8 @@ extension Accounts {
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: the account.
   /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or went to an address
-  ///   that the account has no more; `.tooManyRequests`, `.internalError`.
+  ///   that the account has no more; `.userDisabled`, and then the code is as good as before;
+  ///   `.tooManyRequests`, `.internalError`.
   /// - Complexity: two commits.
   @discardableResult
   public func applyActionCode(
@@ -108,7 +111,7 @@ extension Accounts {
   /// - Returns: a new session.
   /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or was made before the
   ///   address or the password changed; `.weakPassword`, and then the code is as good as before;
-  ///   `.tooManyRequests`, `.internalError`.
+  ///   `.userDisabled`, the same; `.tooManyRequests`, `.internalError`.
   /// - Complexity: one run of scrypt where the code is right, and two commits, in O(sessions).
   public func confirmPasswordReset(
     withCode code: String, newPassword: String, origin: String? = nil
@@ -130,7 +133,7 @@ extension Accounts {
         return Account(uid, record)
       }
     }
-    try await check(newPassword, for: try EmailAddress(account.email))
+    try await check(newPassword, for: try account.email.map(EmailAddress.init))
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
     return try await authenticating {
       try await database.runTransaction { transaction in
@@ -145,7 +148,7 @@ extension Accounts {
 
   // MARK: - Steps
 
-  private var sender: Options.CodeSender {
+  var sender: Options.CodeSender {
     get throws(AuthError) {
       guard let send = options.sendCode else {
         throw AuthError(.operationNotAllowed, "there is nobody to send mail: Options.sendCode")
@@ -155,7 +158,7 @@ extension Accounts {
   }
 
   /// Stores what is to be known of a code.
-  private func keep(
+  func keep(
     _ code: TypedCode, _ operation: ActionCodeOperation, _ owner: FoundAccount?,
     _ address: String, in transaction: Transaction
   ) throws {
@@ -167,14 +170,15 @@ extension Accounts {
     try transaction.setData(from: record, forDocument: document(of: code))
   }
 
-  /// Whose code it is; throws `.invalidActionCode` when it is nobody's.
-  private func owner(
+  /// Whose code it is; throws `.invalidActionCode` when it is nobody's, and `.userDisabled`.
+  func owner(
     of code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
   ) throws -> FoundAccount {
     let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
     guard let stored, stored.operation == operation, let uid = stored.uid,
       let record = try account(uid, in: transaction), stored.fits(code, settings, record)
     else { throw AuthError.invalidActionCode }
+    guard record.isDisabled != true else { throw AuthError.userDisabled }
     return (uid, record)
   }
 
@@ -187,7 +191,7 @@ extension Accounts {
     return owner
   }
 
-  private func document(of code: TypedCode) -> DocumentReference {
+  func document(of code: TypedCode) -> DocumentReference {
     places.codes.document(settings.digest("code", code.name).prefix(16).hexadecimal)
   }
 }

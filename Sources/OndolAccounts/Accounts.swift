@@ -73,7 +73,7 @@ public final class Accounts: Sendable {
       @Sendable (ActionCodeOperation, _ address: String, _ code: String) async throws -> Void
 
     /// Says whether an account with an address may have a password. Runs with each password that is
-    /// set, and with none that is tried.
+    /// set, and with none that is tried. The address is empty where the account has none.
     public typealias PasswordPolicy =
       @Sendable (_ password: String, _ email: String) async -> Bool
 
@@ -87,6 +87,8 @@ public final class Accounts: Sendable {
   let places: AccountPlaces
   let hasher: PasswordHasher
   let settings: SettingsRecord
+  /// All parameters that stored passwords may have, with those that were imported since opening.
+  let hashings: Guarded<[PasswordHashing]>
 
   private static let mostWaiting = 64
   private static let secretLength = 32
@@ -117,6 +119,7 @@ public final class Accounts: Sendable {
     let settings = try await authenticating {
       try await places.accounts.createIndex(on: [AccountRecord.emailKey], unique: true)
       try await places.accounts.createIndex(on: [AccountRecord.sharesAddress])
+      try await places.accounts.createIndex(on: [AccountRecord.phoneNumber], unique: true)
       try await places.sessions.createIndex(on: [SessionRecord.uid])
       try await places.sessions.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
@@ -139,6 +142,7 @@ public final class Accounts: Sendable {
     self.options = options
     self.places = places
     self.settings = settings
+    hashings = Guarded(settings.hashings)
     let environment = database.environment
     hasher = PasswordHasher(
       derivation, threads: environment.threads, count: options.hashingThreads,
@@ -148,7 +152,7 @@ public final class Accounts: Sendable {
   /// The settings, with today's parameters among those that passwords may have.
   ///
   /// - Parameter form: that of all accounts' addresses, where it is known by now.
-  private static func settle(
+  static func settle(
     _ places: AccountPlaces, _ hashing: PasswordHashing, addressForm form: Int? = nil
   ) async throws -> SettingsRecord {
     try await places.database.runTransaction { transaction in
@@ -227,10 +231,11 @@ public final class Accounts: Sendable {
       try await database.runTransaction { transaction in
         guard try find(address, in: transaction) == nil else { throw AuthError.emailAlreadyInUse }
         let document = places.accounts.document()
-        let now = try now()
-        var record = AccountRecord(
-          email: address.text, emailKey: address.key, password: stored, createdAt: now,
-          lastSignInAt: now)
+        var record = AccountRecord(createdAt: try now())
+        record.email = address.text
+        record.emailKey = address.key
+        record.password = stored
+        record.lastSignInAt = record.createdAt
         record.profile = try await profile(transaction, document.documentID)
         try transaction.create(from: record, forDocument: document)
         return try startSession(of: document.documentID, record, in: transaction)
@@ -255,7 +260,8 @@ public final class Accounts: Sendable {
   ///     count of its own, against those who try one password for many addresses.
   /// - Returns: a new session.
   /// - Throws: `.invalidEmail` for a text that is no address; `.invalidCredential` for a wrong
-  ///   address and a wrong password alike; `.tooManyRequests`; `.internalError`.
+  ///   address and a wrong password alike; `.userDisabled` for the right ones of an account that is
+  ///   disabled; `.tooManyRequests`; `.internalError`.
   /// - Complexity: one run of scrypt, two where parameters were raised, and two commits.
   public func signIn(
     withEmail email: String, password: String, origin: String? = nil
@@ -274,7 +280,7 @@ public final class Accounts: Sendable {
     let bytes = PasswordRules.bytes(of: password)
     guard PasswordRules.isPossible(bytes) else { throw .invalidCredential }
     let found = try await find(address)
-    let stored = found?.record.password ?? settings.decoy(for: address, options.hashing)
+    let stored = found?.record.password ?? decoy(for: address)
     let matches = try await hasher.matches(bytes, stored)
     guard let found, matches else { throw .invalidCredential }
     // Where the hasher is busy, the next sign-in raises them.
@@ -300,7 +306,7 @@ public final class Accounts: Sendable {
   ///
   /// - Parameter token: as `Session.token` was.
   /// - Throws: `.invalidUserToken` when the text is no token, `.userTokenExpired` when there is no
-  ///   such session or it is over, `.internalError`.
+  ///   such session or it is over, `.userDisabled` while the account is disabled, `.internalError`.
   /// - Complexity: two gets.
   public func session(forToken token: String) async throws(AuthError) -> Session {
     let token = try SessionToken(token)
@@ -310,7 +316,7 @@ public final class Accounts: Sendable {
       guard let session else { throw AuthError.userTokenExpired }
       let record = try await places.accounts.document(session.uid).getDocument()
         .data(as: AccountRecord?.self)
-      return Session(account: try check(session, record), token: token.text)
+      return Session(session, try check(session, record), token: token.text)
     }
   }
 
@@ -345,30 +351,41 @@ extension Accounts {
     try transaction.getDocument(places.accounts.document(uid)).data(as: AccountRecord?.self)
   }
 
-  /// Puts a new session into a transaction.
+  /// Puts a new session into a transaction; throws `.userDisabled` for an account that is disabled.
+  ///
+  /// - Parameters:
+  ///   - provider: how somebody signed in.
+  ///   - claims: what is said of the session alone.
   func startSession(
-    of uid: String, _ record: AccountRecord, in transaction: Transaction
+    of uid: String, _ record: AccountRecord, by provider: SignInProvider = .password,
+    claims: CustomClaims = .none, in transaction: Transaction
   ) throws -> Session {
+    guard record.isDisabled != true else { throw AuthError.userDisabled }
     let token = SessionToken(database.environment.random)
     let now = try now()
     let session = SessionRecord(
       uid: uid, passwordVersion: record.passwordVersion, createdAt: now, authenticatedAt: now,
-      expiresAt: try options.sessionLifetime.map { try moment($0, after: now) })
+      expiresAt: try options.sessionLifetime.map { try moment($0, after: now) },
+      provider: provider == .password ? nil : provider.rawValue, claims: claims.stored,
+      revocation: record.revocation)
     try transaction.create(from: session, forDocument: places.sessions.document(token.digest))
-    return Session(account: Account(uid, record), token: token.text)
+    return Session(session, record, token: token.text)
   }
 
-  /// Whose session it is; throws `.userTokenExpired` when it is over.
-  func check(_ session: SessionRecord, _ record: AccountRecord?) throws -> Account {
-    guard let record, session.passwordVersion == record.passwordVersion else {
-      throw AuthError.userTokenExpired
-    }
+  /// The account of a session; throws `.userTokenExpired` when it is over, and `.userDisabled`
+  /// while the account is disabled.
+  func check(_ session: SessionRecord, _ record: AccountRecord?) throws -> AccountRecord {
+    guard let record else { throw AuthError.userTokenExpired }
+    guard record.isDisabled != true else { throw AuthError.userDisabled }
+    guard session.passwordVersion == record.passwordVersion, session.isSuspended != true,
+      session.revocation ?? 0 == record.revocation ?? 0
+    else { throw AuthError.userTokenExpired }
     if let end = session.expiresAt,
       end.microsecondsSince1970 <= (try now()).microsecondsSince1970
     {
       throw AuthError.userTokenExpired
     }
-    return Account(session.uid, record)
+    return record
   }
 
   /// The session as of a transaction, which fails when the session ends before its commit.
@@ -376,10 +393,14 @@ extension Accounts {
     _ token: String, in transaction: Transaction
   ) throws -> (session: SessionRecord, record: AccountRecord) {
     let document = places.sessions.document(try SessionToken(token).digest)
-    guard let session = try transaction.getDocument(document).data(as: SessionRecord?.self),
-      let record = try account(session.uid, in: transaction)
-    else { throw AuthError.userTokenExpired }
-    _ = try check(session, record)
-    return (session, record)
+    guard let session = try transaction.getDocument(document).data(as: SessionRecord?.self) else {
+      throw AuthError.userTokenExpired
+    }
+    return (session, try check(session, try account(session.uid, in: transaction)))
+  }
+
+  /// What is hashed against where nobody has the address.
+  func decoy(for address: EmailAddress) -> StoredPassword {
+    settings.decoy(for: address, among: hashings.withLock { $0 }, options.hashing)
   }
 }

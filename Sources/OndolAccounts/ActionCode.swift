@@ -36,7 +36,8 @@ extension CodeRecord {
   /// Whether this is the code, for an account as it is. Takes as long wherever digests differ.
   func fits(_ code: TypedCode, _ settings: SettingsRecord, _ account: AccountRecord) -> Bool {
     let expected = SymmetricKey(data: code.mailedDigest(settings, operation))
-    return SymmetricKey(data: digest) == expected && address == settings.mailDigest(account.email)
+    guard let email = account.email else { return false }
+    return SymmetricKey(data: digest) == expected && address == settings.mailDigest(email)
       && passwordVersion == account.passwordVersion
   }
 }

@@ -90,7 +90,7 @@ public final class Auth: Sendable {
     do {
       try begin(try await accounts.session(forToken: token), isKept: true)
     } catch {
-      guard error.code == .userTokenExpired || error.code == .invalidUserToken else { throw error }
+      guard error.isOfEndedSession || error.code == .invalidUserToken else { throw error }
       try keep(nil)
     }
   }
@@ -167,6 +167,24 @@ public final class Auth: Sendable {
     try begin(
       try await accounts.createUser(
         withEmail: email, password: password, profile: profile, picture: picture))
+  }
+
+  /// Makes an account without anything and signs in to it; see `Accounts.signInAnonymously()`.
+  /// Where somebody is signed in anonymously, they stay the same one, as with Firebase.
+  ///
+  /// - Returns: who is signed in now.
+  /// - Throws: `.keychainError` when the token cannot be kept, `.internalError`.
+  /// - Complexity: one commit; two gets where somebody is there.
+  @discardableResult
+  public func signInAnonymously() async throws(AuthError) -> User {
+    if let user = currentUser, user.isAnonymous {
+      do throws(AuthError) {
+        return try await user.reload()
+      } catch {
+        guard error.isOfEndedSession else { throw error }
+      }
+    }
+    return try begin(try await accounts.signInAnonymously())
   }
 
   /// Signs in, in the place of whoever was signed in.
@@ -280,7 +298,7 @@ public final class Auth: Sendable {
       guard let session = state.session, session.account.uid == account.uid,
         session.account != account
       else { return }
-      state.tell(Session(account: account, token: session.token))
+      state.tell(Session(session, account))
     }
   }
 
@@ -310,12 +328,17 @@ public final class Auth: Sendable {
       // Where the database is closed or fails, who is signed in stays what was known last; every
       // call that matters asks again.
       do {
-        for try await snapshot in document.snapshots where !snapshot.exists {
+        for try await snapshot in document.snapshots where Self.isOver(snapshot) {
           if !Task.isCancelled { _ = self?.end(session.token) }
           return
         }
       } catch {}
     }
+  }
+
+  /// Whether a session has ended, or its account was disabled.
+  private static func isOver(_ session: DocumentSnapshot) -> Bool {
+    !session.exists || session[FieldPath(SessionRecord.isSuspended)] as Bool? == true
   }
 
   /// The session is over, and its token forgotten, if it is the one that is known. Gives back why

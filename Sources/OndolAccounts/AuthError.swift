@@ -4,11 +4,15 @@
 
 public import Ondol
 
-/// What kind of failure an `AuthError` is: Firebase Auth's names and numbers.
+/// What kind of failure an `AuthError` is: Firebase Auth's names and numbers. Errors of the calls
+/// for administrators have names there and no numbers; theirs here are from 17,901 on.
 public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   /// The address, the password or the recovery code is wrong. Which of them is not told.
   case invalidCredential = 17_004
-  /// The app has not said how it is done: there is no `Accounts.Options.sendCode`.
+  /// An administrator disabled the account: `AccountChanges.isDisabled`.
+  case userDisabled = 17_005
+  /// The app has not said how it is done: there is no `Accounts.Options.sendCode`. Or the account
+  /// has nothing to do it with, such as a password.
   case operationNotAllowed = 17_006
   /// Another account has the address.
   case emailAlreadyInUse = 17_007
@@ -20,16 +24,46 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case userNotFound = 17_011
   /// The call needs a password that was given within the last minutes: `reauthenticate`.
   case requiresRecentLogin = 17_014
+  /// The account has a password already: change it instead of linking one.
+  case providerAlreadyLinked = 17_015
   /// The text is no token of a session.
   case invalidUserToken = 17_017
   /// The session is over: signed out, too old, or ended by a change of the password.
   case userTokenExpired = 17_021
+  /// Another account has the phone number.
+  case credentialAlreadyInUse = 17_025
   /// The password is too short, too long or too easily guessed; the message says which.
   case weakPassword = 17_026
   /// The code that was mailed is wrong, used or too old. Which of them is not told.
   case invalidActionCode = 17_030
+  /// The account has no address of e-mail, and the call needs one.
+  case missingEmail = 17_034
+  /// The text is no phone number in the form of E.164.
+  case invalidPhoneNumber = 17_042
   /// Nobody is signed in.
   case nullUser = 17_067
+  /// Another account has the uid.
+  case uidAlreadyInUse = 17_901
+  /// The text cannot be a uid.
+  case invalidUID = 17_902
+  /// The claims are no JSON object, or one that is nested too deep.
+  case invalidClaims = 17_903
+  /// The claims have more than `CustomClaims.maximumBytes`.
+  case claimsTooLarge = 17_904
+  /// A claim has a name that tokens use for themselves; see `CustomClaims.reservedNames`.
+  case reservedClaim = 17_905
+  /// The name is empty, too long, or has controls in it.
+  case invalidDisplayName = 17_906
+  /// The text is no URL of a picture.
+  case invalidPhotoURL = 17_907
+  /// The text is no token of a page of `Accounts.listAccounts(limit:pageToken:)`.
+  case invalidPageToken = 17_908
+  /// A hash of a password does not go with the parameters it is said to have.
+  case invalidPasswordHash = 17_909
+  /// The parameters of a hash of passwords are out of bounds.
+  case invalidHashParameters = 17_910
+  /// There are more things in one call than it takes, or none where it needs one.
+  case invalidCount = 17_911
   /// The session's token could not be kept or read outside the database.
   case keychainError = 17_995
   /// The database failed; `AuthError.databaseError` says how.
@@ -99,8 +133,34 @@ extension AuthError {
     AuthError(.userNotFound, "there is no such account any more")
   }
 
+  static var userDisabled: AuthError {
+    AuthError(.userDisabled, "the account is disabled; ask who runs the service")
+  }
+
+  static var credentialAlreadyInUse: AuthError {
+    AuthError(.credentialAlreadyInUse, "another account has this phone number")
+  }
+
+  static var uidAlreadyInUse: AuthError {
+    AuthError(.uidAlreadyInUse, "another account has this uid")
+  }
+
+  static var missingEmail: AuthError {
+    AuthError(.missingEmail, "the account has no address of e-mail; give it one")
+  }
+
   static var emailAlreadyInUse: AuthError {
     AuthError(.emailAlreadyInUse, "another account has this address; sign in, or use another")
+  }
+}
+
+extension AuthError {
+  /// Whether the session that asked is over, so that another may begin.
+  var isOfEndedSession: Bool {
+    switch code {
+    case .userTokenExpired, .userDisabled, .userNotFound: true
+    default: false
+    }
   }
 }
 

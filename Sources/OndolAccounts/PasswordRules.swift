@@ -23,8 +23,10 @@ enum PasswordRules {
   static func isPossible(_ bytes: [UInt8]) -> Bool { (1...mostBytes).contains(bytes.count) }
 
   /// Throws `.weakPassword` for one that is too easily guessed.
+  ///
+  /// - Parameter address: the account's; nil where it has none.
   static func check(
-    _ password: String, for address: EmailAddress, leastLength: Int
+    _ password: String, for address: EmailAddress?, leastLength: Int
   ) throws(AuthError) {
     guard password.count >= max(1, leastLength) else {
       throw AuthError(.weakPassword, "a password has \(leastLength) characters or more")
@@ -33,15 +35,24 @@ enum PasswordRules {
       throw AuthError(.weakPassword, "a password has \(mostBytes) bytes or fewer")
     }
     let plain = CaseFolding.fold(password)
-    let local = address.key.prefix(upTo: address.key.lastIndex(of: "@") ?? address.key.endIndex)
-    guard plain != address.key, plain != local, (try? EmailAddress(password))?.key != address.key
-    else { throw AuthError(.weakPassword, "a password is not the address or the name in it") }
+    guard address.map({ !isAddress(password, plain, $0) }) ?? true else {
+      throw AuthError(.weakPassword, "a password is not the address or the name in it")
+    }
     // As it was typed, too: single letters of Korean join in the other form.
     guard Set(plain).count > 2, !SimpleRuns.make(plain), !SimpleRuns.make(password.lowercased())
     else {
       throw AuthError(.weakPassword, "this password is a simple row of letters or digits")
     }
     guard !commonest.contains(password) else { throw .commonPassword }
+  }
+
+  /// Whether a password is the address, in any spelling, or the name in it.
+  private static func isAddress(
+    _ password: String, _ plain: String, _ address: EmailAddress
+  ) -> Bool {
+    let local = address.key.prefix(upTo: address.key.lastIndex(of: "@") ?? address.key.endIndex)
+    return plain == address.key || plain == local
+      || (try? EmailAddress(password))?.key == address.key
   }
 }
 
@@ -53,11 +64,11 @@ extension AuthError {
 
 extension Accounts {
   /// Throws `.weakPassword` for a password that an account may not have.
-  func check(_ password: String, for address: EmailAddress) async throws(AuthError) {
+  func check(_ password: String, for address: EmailAddress?) async throws(AuthError) {
     try PasswordRules.check(password, for: address, leastLength: options.minimumPasswordLength)
     if options.commonPasswords?.contains(password) == true { throw .commonPassword }
     guard let policy = options.passwordPolicy else { return }
-    guard await policy(password, address.text) else {
+    guard await policy(password, address?.text ?? "") else {
       throw AuthError(.weakPassword, "the app does not take this password; choose another")
     }
   }

@@ -5,18 +5,37 @@ internal import Crypto
 internal import Foundation
 public import Ondol
 
-/// An account, as its owner sees it.
+/// An account, as its owner and an administrator see it.
 public struct Account: Sendable, Hashable, Identifiable {
-  /// What the account is called for good: 20 letters and digits.
+  /// What the account is called for good: 20 letters and digits, or what an administrator chose.
   public let uid: String
-  /// The address, as it was typed.
-  public let email: String
-  /// Whether somebody has shown, by a code that went there, that the address is theirs.
+  /// The address, as it was typed; nil where the account has none.
+  public let email: String?
+  /// Whether somebody has shown, by a code that went there, that the address is theirs, or an
+  /// administrator said so.
   public let isEmailVerified: Bool
+  /// Whether nothing but a session leads to the account; see `Accounts.signInAnonymously()`.
+  public let isAnonymous: Bool
+  /// Whether an administrator disabled the account: nobody signs in to it.
+  public let isDisabled: Bool
+  /// Whether there is a password to sign in by.
+  public let hasPassword: Bool
+  /// The person's name, as others see it; nil where the account has none.
+  public let displayName: String?
+  /// Where a picture of the person is; nil where the account has none. The picture that was given
+  /// at sign-up is in the profile instead.
+  public let photoURL: String?
+  /// The phone number in the form of E.164, such as `+821012345678`; nil where there is none.
+  public let phoneNumber: String?
+  /// What an administrator says of the account.
+  public let customClaims: CustomClaims
   /// When it was made.
   public let creationTime: Timestamp
-  /// When somebody signed in to it last.
-  public let lastSignInTime: Timestamp
+  /// When somebody signed in to it last; nil where nobody has.
+  public let lastSignInTime: Timestamp?
+  /// Tokens that a program signed for the account before this time are over, as Firebase's
+  /// `tokensValidAfterTime` says. Sessions end by themselves.
+  public let tokensValidAfterTime: Timestamp
   /// Recovery codes that may still be used. A change of the password ends them all: offer others
   /// where there are none.
   public let recoveryCodeCount: Int
@@ -30,11 +49,40 @@ public struct Account: Sendable, Hashable, Identifiable {
     self.uid = uid
     email = record.email
     isEmailVerified = record.isEmailVerified ?? false
+    isAnonymous = record.isAnonymous ?? false
+    isDisabled = record.isDisabled ?? false
+    hasPassword = record.password != nil
+    displayName = record.displayName
+    photoURL = record.photoURL
+    phoneNumber = record.phoneNumber
+    customClaims = CustomClaims(stored: record.customClaims)
     creationTime = record.createdAt
     lastSignInTime = record.lastSignInAt
+    tokensValidAfterTime = record.tokensValidAfter ?? record.createdAt
     recoveryCodeCount = record.recoveryCodes.count
     profilePath = record.profile
   }
+}
+
+/// How somebody signed in: what Firebase's tokens call the sign-in provider.
+public struct SignInProvider: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+  /// What it is called in tokens.
+  public let rawValue: String
+
+  /// A way of the program's own, such as `phone`.
+  ///
+  /// - Parameter rawValue: what it is called.
+  public init(rawValue: String) { self.rawValue = rawValue }
+
+  /// By an address with a password, or with a code that was mailed.
+  public static let password = SignInProvider(rawValue: "password")
+  /// Without anything: a new account each time.
+  public static let anonymous = SignInProvider(rawValue: "anonymous")
+  /// By what the program itself has checked: `Accounts.signIn(withUID:provider:claims:)`.
+  public static let custom = SignInProvider(rawValue: "custom")
+
+  /// What it is called.
+  public var description: String { rawValue }
 }
 
 /// Somebody who is signed in.
@@ -47,6 +95,29 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
   /// What shows that it is: 43 letters, digits, `-` and `_`, of 256 random bits. Whoever has it is
   /// signed in. It is left out where the session is printed.
   public let token: String
+  /// How they signed in.
+  public let provider: SignInProvider
+  /// When they signed in, or gave the password again: what tokens call `auth_time`.
+  public let authenticationTime: Timestamp
+  /// What the program that signed them in says of this session alone.
+  public let claims: CustomClaims
+
+  init(_ record: SessionRecord, _ account: AccountRecord, token: String) {
+    self.account = Account(record.uid, account)
+    self.token = token
+    provider = record.provider.map(SignInProvider.init(rawValue:)) ?? .password
+    authenticationTime = record.authenticatedAt
+    claims = CustomClaims(stored: record.claims)
+  }
+
+  /// The same session of the account as it is now.
+  init(_ session: Session, _ account: Account) {
+    self.account = account
+    token = session.token
+    provider = session.provider
+    authenticationTime = session.authenticationTime
+    claims = session.claims
+  }
 
   /// The uid, and nothing of the token.
   public var description: String { "Session(uid: \(account.uid))" }

@@ -19,17 +19,25 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
 
   /// The account.
   public var account: Account { session.account }
-  /// What the account is called for good: 20 letters and digits.
+  /// What the account is called for good: 20 letters and digits, or what an administrator chose.
   public var uid: String { account.uid }
-  /// The address, as it was typed.
-  public var email: String { account.email }
+  /// The address, as it was typed; nil where the account has none.
+  public var email: String? { account.email }
   /// Whether somebody has shown, by a code that went there, that the address is theirs.
   public var isEmailVerified: Bool { account.isEmailVerified }
+  /// Whether nothing but this session leads to the account: link a password before it ends.
+  public var isAnonymous: Bool { account.isAnonymous }
+  /// The person's name, as others see it; nil where the account has none.
+  public var displayName: String? { account.displayName }
+  /// Where a picture of the person is; nil where the account has none.
+  public var photoURL: String? { account.photoURL }
+  /// The phone number in the form of E.164; nil where the account has none.
+  public var phoneNumber: String? { account.phoneNumber }
   /// The uid.
   public var id: String { uid }
 
-  /// The uid and the address.
-  public var description: String { "User(uid: \(uid), email: \(email))" }
+  /// The uid and the address, if there is one.
+  public var description: String { "User(uid: \(uid), email: \(email ?? "none"))" }
 
   /// The account, and nothing of the token: what `dump` shows.
   public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
@@ -68,6 +76,38 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// - Complexity: one commit, and what sending takes.
   public func sendEmailVerification() async throws(AuthError) {
     try await auth.accounts.sendEmailVerification(token: token)
+  }
+
+  /// Gives an account without a password an address and a password, and keeps the uid with all that
+  /// it has; see `Accounts.link(token:withEmail:password:)`.
+  ///
+  /// - Parameters:
+  ///   - email: the address.
+  ///   - password: the password.
+  /// - Returns: the user with the address, who is the current one now.
+  /// - Throws: as `Accounts.link(token:withEmail:password:)`.
+  /// - Complexity: one run of scrypt, and one commit.
+  @discardableResult
+  public func link(withEmail email: String, password: String) async throws(AuthError) -> User {
+    try auth.begin(
+      try await auth.accounts.link(token: token, withEmail: email, password: password))
+  }
+
+  /// Changes the name and the picture; see `Accounts.updateProfile(token:displayName:photoURL:)`.
+  ///
+  /// - Parameters:
+  ///   - displayName: the name.
+  ///   - photoURL: where a picture is.
+  /// - Returns: the user with them, who is the current one now.
+  /// - Throws: as `Accounts.updateProfile(token:displayName:photoURL:)`.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func updateProfile(
+    displayName: PropertyChange<String> = .keep, photoURL: PropertyChange<String> = .keep
+  ) async throws(AuthError) -> User {
+    try auth.begin(
+      try await auth.accounts.updateProfile(
+        token: token, displayName: displayName, photoURL: photoURL))
   }
 
   /// Gives the account another address, which is not verified.

@@ -117,7 +117,7 @@ extension SignUp {
     }
     Story.show("The same answer after the same work: trying does not tell who has an account.")
     let user = try await auth.signIn(withEmail: "a.b@c.kr", password: password)
-    Story.say("\(user.email) signs in with the right password.")
+    Story.say("\(user.email ?? user.uid) signs in with the right password.")
   }
 
   private static func keepApart(_ accounts: Accounts) async throws {

@@ -1,0 +1,381 @@
+// What an administrator does to accounts: a program that has the database, or a server's door for
+// those who have its key. Nothing here asks for a session or a password, and nothing here is for a
+// call of the person the account belongs to. Each change is one commit, and what ends sessions ends
+// them in it.
+
+internal import Foundation
+internal import Ondol
+
+extension Accounts {
+  /// Accounts of one page, lookup or batch at most: Firebase's numbers.
+  static let mostOfPage = 1_000
+  static let mostOfLookup = 100
+
+  // MARK: - Finding
+
+  /// The account with a uid, an address or a phone number; nil where there is none.
+  ///
+  /// - Parameter identifier: what it is found by.
+  /// - Throws: `.invalidUID`, `.invalidEmail`, `.invalidPhoneNumber`, `.internalError`.
+  /// - Complexity: one get or one lookup.
+  public func findAccount(
+    _ identifier: AccountIdentifier
+  ) async throws(AuthError) -> Account? {
+    switch identifier {
+    case .uid(let uid):
+      try AccountProperties.check(uid: uid)
+      return try await authenticating {
+        try await places.accounts.document(uid).getDocument().data(as: AccountRecord?.self)
+          .map { Account(uid, $0) }
+      }
+    case .email(let email):
+      return try await find(try EmailAddress(email)).map { Account($0.uid, $0.record) }
+    case .phoneNumber(let typed):
+      let number = try AccountProperties.phoneNumber(typed)
+      return try await authenticating {
+        let found = try await places.calledBy(number).getDocuments().documents.first
+        return try found.map { Account($0.documentID, try $0.data(as: AccountRecord.self)) }
+      }
+    }
+  }
+
+  /// The accounts of several uids, addresses and phone numbers: each account once, in the order of
+  /// what was asked for. Those that are not there are left out.
+  ///
+  /// - Parameter identifiers: 100 at most, as with Firebase; see
+  ///   https://firebase.google.com/docs/auth/admin/manage-users.
+  /// - Throws: `.invalidCount` for more; as `findAccount(_:)`.
+  /// - Complexity: a get or a lookup each.
+  public func findAccounts(
+    _ identifiers: [AccountIdentifier]
+  ) async throws(AuthError) -> [Account] {
+    try Self.check(count: identifiers.count, most: Self.mostOfLookup)
+    var found: [Account] = []
+    var seen: Set<String> = []
+    for identifier in identifiers {
+      guard let account = try await findAccount(identifier) else { continue }
+      if seen.insert(account.uid).inserted { found.append(account) }
+    }
+    return found
+  }
+
+  /// Some of all accounts, in the order of their uids' bytes.
+  ///
+  /// Pages of different calls are of different moments: an account that is made meanwhile is in a
+  /// page that comes, or in none, and no account is in two.
+  ///
+  /// - Parameters:
+  ///   - limit: accounts of the page, 1 to 1,000, as with Firebase; see
+  ///     https://firebase.google.com/docs/auth/admin/manage-users.
+  ///   - pageToken: `AccountPage.nextPageToken` of the page before; nil for the first.
+  /// - Throws: `.invalidCount`, `.invalidPageToken`, `.internalError`.
+  /// - Complexity: O(limit).
+  public func listAccounts(
+    limit: Int = 1_000, pageToken: String? = nil
+  ) async throws(AuthError) -> AccountPage {
+    try Self.check(count: limit, least: 1, most: Self.mostOfPage)
+    var query = places.accounts.query.limit(to: limit + 1)
+    if let pageToken {
+      guard let cursor = QueryCursor(pageToken) else { throw .invalidPageToken }
+      query = query.start(after: cursor)
+    }
+    let asked = query
+    return try await authenticating {
+      let documents: [DocumentSnapshot]
+      do throws(DatabaseError) {
+        documents = try await asked.getDocuments().documents
+      } catch {
+        throw pageToken != nil && error.code == .invalidArgument
+          ? AuthError.invalidPageToken : AuthError(error)
+      }
+      let shown = documents.prefix(limit)
+      let next = documents.count > limit ? shown.last : nil
+      return AccountPage(
+        accounts: try shown.map { Account($0.documentID, try $0.data(as: AccountRecord.self)) },
+        nextPageToken: try next.map { try asked.cursor(at: $0).description })
+    }
+  }
+
+  // MARK: - Making and changing
+
+  /// Makes an account. Nobody is signed in to it.
+  ///
+  /// - Parameter account: what it has; each of it may be missing.
+  /// - Returns: the account.
+  /// - Throws: `.uidAlreadyInUse`, `.emailAlreadyInUse`, `.credentialAlreadyInUse` where another
+  ///   account has the uid, the address or the phone number; `.invalidUID`, `.invalidEmail`,
+  ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.weakPassword`;
+  ///   `.tooManyRequests` when too many passwords wait to be hashed; `.internalError`.
+  /// - Complexity: one run of scrypt where there is a password, and one commit.
+  public func createAccount(_ account: NewAccount) async throws(AuthError) -> Account {
+    if let uid = account.uid { try AccountProperties.check(uid: uid) }
+    var changes = AccountChanges()
+    changes.email = account.email.map(PropertyChange.set) ?? .keep
+    changes.isEmailVerified = account.isEmailVerified
+    changes.phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .keep
+    changes.displayName = account.displayName.map(PropertyChange.set) ?? .keep
+    changes.photoURL = account.photoURL.map(PropertyChange.set) ?? .keep
+    changes.customClaims = .set(account.customClaims)
+    let checked = try CheckedChanges(changes)
+    let password = try await hashed(account.password, for: checked.address)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        let document = account.uid.map(places.accounts.document) ?? places.accounts.document()
+        let uid = document.documentID
+        guard try self.account(uid, in: transaction) == nil else {
+          throw AuthError.uidAlreadyInUse
+        }
+        var record = AccountRecord(createdAt: try now())
+        try apply(checked, to: &record, uid, in: transaction)
+        record.password = password
+        record.isDisabled = account.isDisabled ? true : nil
+        try transaction.create(from: record, forDocument: document)
+        return Account(uid, record)
+      }
+    }
+  }
+
+  /// Changes an account, all in one commit.
+  ///
+  /// - Parameters:
+  ///   - uid: the account's.
+  ///   - changes: what changes.
+  /// - Returns: the account as it is now.
+  /// - Throws: `.userNotFound`; as `createAccount(_:)`; then nothing has changed.
+  /// - Complexity: one run of scrypt where there is another password, and one commit, in
+  ///   O(sessions) where they end.
+  @discardableResult
+  public func updateAccount(
+    _ uid: String, _ changes: AccountChanges
+  ) async throws(AuthError) -> Account {
+    try AccountProperties.check(uid: uid)
+    let checked = try CheckedChanges(changes)
+    var password: StoredPassword?
+    if case .set(let text) = changes.password {
+      var address = checked.address
+      if checked.email.isKept {
+        address = try await findAccount(.uid(uid))?.email.map(EmailAddress.init)
+      }
+      password = try await hashed(text, for: address)
+    }
+    let stored = password
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        guard var record = try account(uid, in: transaction) else { throw AuthError.userNotFound }
+        try apply(checked, to: &record, uid, in: transaction)
+        if !changes.password.isKept {
+          try replacePassword(of: &record, uid, with: stored, in: transaction)
+          if stored != nil { record.isAnonymous = nil }
+        }
+        if let isDisabled = changes.isDisabled {
+          try disable(isDisabled, &record, uid, in: transaction)
+        }
+        try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+        return Account(uid, record)
+      }
+    }
+  }
+
+  /// Says something else of an account in tokens, or nothing.
+  ///
+  /// - Parameters:
+  ///   - claims: what is said; `.none` for nothing.
+  ///   - uid: the account's.
+  /// - Returns: the account as it is now.
+  /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func setCustomClaims(
+    _ claims: CustomClaims, of uid: String
+  ) async throws(AuthError) -> Account {
+    var changes = AccountChanges()
+    changes.customClaims = .set(claims)
+    return try await updateAccount(uid, changes)
+  }
+
+  /// Ends all sessions of an account, everywhere and at once: all or none, in one commit. Tokens of
+  /// the program's own that were signed before are over from then on, by
+  /// `Account.tokensValidAfterTime`.
+  ///
+  /// What Firebase calls to revoke refresh tokens; see
+  /// https://firebase.google.com/docs/auth/admin/manage-sessions.
+  ///
+  /// - Parameter uid: the account's.
+  /// - Returns: the account as it is now.
+  /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
+  /// - Complexity: one commit, in O(sessions).
+  @discardableResult
+  public func revokeSessions(of uid: String) async throws(AuthError) -> Account {
+    try AccountProperties.check(uid: uid)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        guard var record = try account(uid, in: transaction) else { throw AuthError.userNotFound }
+        try revoke(&record, uid, in: transaction)
+        try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+        return Account(uid, record)
+      }
+    }
+  }
+
+  // MARK: - Deleting
+
+  /// Deletes an account with its sessions, its profile and all that is below its private root, in
+  /// one commit. What it made below the public root stays.
+  ///
+  /// - Parameter uid: the account's.
+  /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
+  /// - Complexity: O(documents that go).
+  public func deleteAccount(_ uid: String) async throws(AuthError) {
+    guard try await removeAccount(uid) else { throw .userNotFound }
+  }
+
+  /// Deletes several accounts, each with all that `deleteAccount(_:)` deletes, in a commit each.
+  /// One that is not there counts as deleted, as with Firebase; see
+  /// https://firebase.google.com/docs/auth/admin/manage-users.
+  ///
+  /// - Parameter uids: 1,000 at most.
+  /// - Returns: how many went, and why others stayed.
+  /// - Throws: `.invalidCount` for more.
+  /// - Complexity: O(documents that go).
+  public func deleteAccounts(
+    _ uids: [String]
+  ) async throws(AuthError) -> AccountBatchResult {
+    try Self.check(count: uids.count, most: Self.mostOfPage)
+    var result = AccountBatchResult()
+    for (index, uid) in uids.enumerated() {
+      do throws(AuthError) {
+        _ = try await removeAccount(uid)
+        result.successCount += 1
+      } catch {
+        result.failures.append(AccountBatchResult.Failure(index: index, error: error))
+      }
+    }
+    return result
+  }
+
+  /// Deletes an account; false where there is none.
+  private func removeAccount(_ uid: String) async throws(AuthError) -> Bool {
+    try AccountProperties.check(uid: uid)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        guard let record = try account(uid, in: transaction) else { return false }
+        try remove(record, uid, in: transaction)
+        return true
+      }
+    }
+  }
+
+  // MARK: - Steps
+
+  static func check(count: Int, least: Int = 0, most: Int) throws(AuthError) {
+    guard (least...most).contains(count) else {
+      throw AuthError(.invalidCount, "a call takes \(least) to \(most) accounts, not \(count)")
+    }
+  }
+
+  /// A password as it is stored; nil for none.
+  private func hashed(
+    _ password: String?, for address: EmailAddress?
+  ) async throws(AuthError) -> StoredPassword? {
+    guard let password else { return nil }
+    try await check(password, for: address)
+    return try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
+  }
+
+  /// Changes all of an account but its password and whether it is disabled.
+  func apply(
+    _ changes: CheckedChanges, to record: inout AccountRecord, _ uid: String,
+    in transaction: Transaction
+  ) throws {
+    switch changes.email {
+    case .keep: break
+    case .remove: try takeAddress(from: &record, in: transaction)
+    case .set(let address): try give(address, to: &record, uid, in: transaction)
+    }
+    if let isVerified = changes.isEmailVerified, record.email != nil {
+      record.isEmailVerified = isVerified ? true : nil
+    }
+    if case .set(let number) = changes.phoneNumber {
+      let found = try transaction.getDocuments(places.calledBy(number)).documents.first
+      guard found == nil || found?.documentID == uid else {
+        throw AuthError.credentialAlreadyInUse
+      }
+      record.isAnonymous = nil
+    }
+    changes.phoneNumber.apply(to: &record.phoneNumber)
+    changes.displayName.apply(to: &record.displayName)
+    changes.photoURL.apply(to: &record.photoURL)
+    if case .set(let claims) = changes.customClaims { record.customClaims = claims.stored }
+    if case .remove = changes.customClaims { record.customClaims = nil }
+  }
+
+  /// Disables an account or enables it. Its sessions stay as long as it is disabled, so that each
+  /// of them hears why.
+  private func disable(
+    _ isDisabled: Bool, _ record: inout AccountRecord, _ uid: String,
+    in transaction: Transaction
+  ) throws {
+    guard isDisabled != (record.isDisabled ?? false) else { return }
+    record.isDisabled = isDisabled ? true : nil
+    guard isDisabled else {
+      try endSessions(of: uid, in: transaction)
+      return
+    }
+    record.tokensValidAfter = try now()
+    for session in try sessions(of: uid, in: transaction) {
+      try transaction.updateData(
+        [SessionRecord.isSuspended: true], forDocument: session.reference)
+    }
+  }
+
+  /// Ends all sessions, and those that might come back from a copy.
+  func revoke(
+    _ record: inout AccountRecord, _ uid: String, in transaction: Transaction
+  ) throws {
+    let (number, overflow) = (record.revocation ?? 0).addingReportingOverflow(1)
+    guard !overflow else { throw AuthError(.internalError, "the account's record is damaged") }
+    record.revocation = number
+    record.tokensValidAfter = try now()
+    try endSessions(of: uid, in: transaction)
+  }
+}
+
+/// Changes whose values are what they must look like.
+struct CheckedChanges {
+  let email: PropertyChange<EmailAddress>
+  let isEmailVerified: Bool?
+  let phoneNumber: PropertyChange<String>
+  let displayName: PropertyChange<String>
+  let photoURL: PropertyChange<String>
+  let customClaims: PropertyChange<CustomClaims>
+
+  /// Throws for what is wrong with one of them.
+  init(_ changes: AccountChanges) throws(AuthError) {
+    switch changes.email {
+    case .keep: email = .keep
+    case .remove: email = .remove
+    case .set(let text): email = .set(try EmailAddress(text))
+    }
+    isEmailVerified = changes.isEmailVerified
+    phoneNumber = try changes.phoneNumber.map(AccountProperties.phoneNumber)
+    displayName = try changes.displayName.map(AccountProperties.displayName)
+    photoURL = try changes.photoURL.map(AccountProperties.photoURL)
+    customClaims = changes.customClaims
+  }
+
+  /// The address that the account gets.
+  var address: EmailAddress? { if case .set(let address) = email { address } else { nil } }
+}
+
+extension AccountPlaces {
+  /// The account with a phone number.
+  func calledBy(_ number: String) -> Query {
+    accounts.whereField(FieldPath(AccountRecord.phoneNumber), isEqualTo: number)
+  }
+}
+
+extension AuthError {
+  fileprivate static var invalidPageToken: AuthError {
+    AuthError(.invalidPageToken, "this is no token of a page; begin with the first page")
+  }
+}
