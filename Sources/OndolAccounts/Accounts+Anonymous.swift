@@ -60,7 +60,10 @@ extension Accounts {
       try await database.runTransaction { transaction in
         var (session, record) = try recentOwner(token, in: transaction)
         guard record.password == nil else { throw AuthError.providerAlreadyLinked }
-        try give(address, to: &record, session.uid, in: transaction)
+        // One's own address stays as it is, and as verified.
+        if record.addressKey != address.key {
+          try give(address, to: &record, session.uid, in: transaction)
+        }
         record.password = stored
         record.isAnonymous = nil
         record.lastSignInAt = try now()

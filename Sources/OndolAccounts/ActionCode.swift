@@ -10,6 +10,16 @@ public enum ActionCodeOperation: String, Sendable, Hashable, Codable, CaseIterab
   case verifyEmail
   /// Gives the account another password: `confirmPasswordReset(withCode:newPassword:)`.
   case passwordReset
+  /// Signs in to the account of an address, or makes one: `signIn(withEmail:code:origin:)`.
+  case emailSignIn
+}
+
+/// What a code is for; see `Accounts.checkActionCode(_:origin:)`.
+public struct ActionCodeInfo: Sendable, Hashable {
+  /// What the code does.
+  public let operation: ActionCodeOperation
+  /// The address that it went to. Nil for `.emailSignIn`: who signs in says which is theirs.
+  public let email: String?
 }
 
 /// A document of `accountCodes`, under a digest of the code's first letters.
@@ -33,11 +43,15 @@ extension SettingsRecord {
 }
 
 extension CodeRecord {
-  /// Whether this is the code, for an account as it is. Takes as long wherever digests differ.
+  /// Whether this is the code, for an account as it is.
   func fits(_ code: TypedCode, _ settings: SettingsRecord, _ account: AccountRecord) -> Bool {
-    let expected = SymmetricKey(data: code.mailedDigest(settings, operation))
     guard let email = account.email else { return false }
-    return SymmetricKey(data: digest) == expected && address == settings.mailDigest(email)
+    return fits(code, settings) && address == settings.mailDigest(email)
       && passwordVersion == account.passwordVersion
+  }
+
+  /// Whether this is the code. Takes as long wherever digests differ.
+  func fits(_ code: TypedCode, _ settings: SettingsRecord) -> Bool {
+    SymmetricKey(data: digest) == SymmetricKey(data: code.mailedDigest(settings, operation))
   }
 }

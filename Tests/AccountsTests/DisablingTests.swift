@@ -44,6 +44,7 @@ import Testing
       { try await accounts.sendEmailVerification(token: session.token) },
       { try await accounts.applyActionCode(verification) },
       { _ = try await accounts.confirmPasswordReset(withCode: reset, newPassword: "bamboo lamp") },
+      { _ = try await accounts.checkActionCode(reset) },
       {
         _ = try await accounts.resetPassword(
           withEmail: Self.email, recoveryCode: recovery, newPassword: "bamboo lamp")

@@ -1,0 +1,162 @@
+// Codes by mail that need no account, or no mail: signing in with what came to an address, asking
+// what a code is for, and codes that an administrator takes to deliver them otherwise. See
+// Accounts+Mail for those that an account has.
+
+internal import Foundation
+internal import Ondol
+internal import OndolEngine
+
+extension Accounts {
+  /// Sends a code to an address, which `signIn(withEmail:code:origin:)` takes. Whether somebody has
+  /// an account by it makes no difference.
+  ///
+  /// What Firebase calls a sign-in link; see
+  /// https://firebase.google.com/docs/auth/web/email-link-auth.
+  ///
+  /// - Parameters:
+  ///   - email: the address. The code goes to it as it is written here.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`; each code counts as a failed try.
+  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail`;
+  ///   `.tooManyRequests` above `Options.maximumCodes`; `.internalError` when the mail could not be
+  ///   sent, too.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendSignInCode(
+    toEmail email: String, origin: String? = nil
+  ) async throws(AuthError) {
+    let send = try sender
+    let address = try EmailAddress(email)
+    let code = TypedCode(database.environment.random)
+    let limits = triesLimits("sign-in code", of: address.key, origin, most: options.maximumCodes)
+    try await authenticating {
+      try await database.runTransaction { transaction in
+        _ = try note(limits, in: transaction)
+        try keep(code, .emailSignIn, nil, address.key, in: transaction)
+      }
+    }
+    do {
+      try await send(.emailSignIn, address.text, code.text)
+    } catch {
+      throw AuthError(.internalError, "the mail could not be sent; try again in a while")
+    }
+  }
+
+  /// Signs in with a code that went to an address, and makes the account where there is none. The
+  /// address is verified by it.
+  ///
+  /// An account whose address nobody had verified loses its password, its sessions and its recovery
+  /// codes: whoever signed up with somebody else's address would otherwise keep them. Firebase does
+  /// the same.
+  ///
+  /// - Parameters:
+  ///   - email: the address, in any spelling.
+  ///   - code: one that `sendSignInCode(toEmail:origin:)` sent there; its case, spaces and hyphens
+  ///     do not count.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`.
+  /// - Returns: a new session.
+  /// - Throws: `.invalidEmail`; `.invalidActionCode` for a code that is wrong, used, too old, or
+  ///   went to another address; `.userDisabled`, and then the code is as good as before;
+  ///   `.tooManyRequests`, `.internalError`.
+  /// - Complexity: two commits, in O(sessions) where they end.
+  public func signIn(
+    withEmail email: String, code: String, origin: String? = nil
+  ) async throws(AuthError) -> Session {
+    let address = try EmailAddress(email)
+    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
+    return try await counting(triesLimits("code", of: code.name, origin)) {
+      (tries) throws(AuthError) in
+      try await authenticating {
+        try await database.runTransaction { transaction in
+          let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+          guard let stored, stored.operation == .emailSignIn, stored.fits(code, settings),
+            stored.address == settings.mailDigest(address.key)
+          else { throw AuthError.invalidActionCode }
+          try transaction.deleteDocument(document(of: code))
+          try takeBack(tries, forgetting: true, in: transaction)
+          return try signIn(verified: address, in: transaction)
+        }
+      }
+    }
+  }
+
+  /// Signs in who has shown that an address is theirs.
+  private func signIn(verified address: EmailAddress, in transaction: Transaction) throws -> Session
+  {
+    let found = try find(address, in: transaction)
+    var record = try found?.record ?? AccountRecord(createdAt: now())
+    let document = found.map { places.accounts.document($0.uid) } ?? places.accounts.document()
+    let uid = document.documentID
+    if found == nil {
+      record.email = address.text
+      record.emailKey = address.key
+    } else if record.isEmailVerified != true, record.isDisabled != true {
+      try replacePassword(of: &record, uid, with: nil, in: transaction)
+    }
+    record.isEmailVerified = true
+    record.lastSignInAt = try now()
+    try transaction.setData(from: record, forDocument: document)
+    return try startSession(of: uid, record, in: transaction)
+  }
+
+  /// What a code is for, and the address that it went to. The code is as good as before.
+  ///
+  /// - Parameters:
+  ///   - code: one that was sent; its case, spaces and hyphens do not count.
+  ///   - origin: as in `signIn(withEmail:password:origin:)`.
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used or too old; `.userDisabled`;
+  ///   `.tooManyRequests`, `.internalError`.
+  /// - Complexity: two commits.
+  public func checkActionCode(
+    _ code: String, origin: String? = nil
+  ) async throws(AuthError) -> ActionCodeInfo {
+    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
+    return try await counting(triesLimits("code", of: code.name, origin)) {
+      (tries) throws(AuthError) in
+      try await authenticating {
+        try await database.runTransaction { transaction in
+          let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+          guard let stored, stored.fits(code, settings) else {
+            throw AuthError.invalidActionCode
+          }
+          var email: String?
+          if stored.operation != .emailSignIn {
+            email = try owner(of: code, stored.operation, in: transaction).record.email
+          }
+          try takeBack(tries, forgetting: true, in: transaction)
+          return ActionCodeInfo(operation: stored.operation, email: email)
+        }
+      }
+    }
+  }
+
+  /// Makes a code for an address and sends nothing: an administrator delivers it.
+  ///
+  /// Codes that are made so are not counted. As Firebase's links for administrators, see
+  /// https://firebase.google.com/docs/auth/admin/email-action-links.
+  ///
+  /// - Parameters:
+  ///   - operation: what the code does.
+  ///   - email: the address, in any spelling.
+  /// - Returns: the code.
+  /// - Throws: `.invalidEmail`; `.userNotFound` where nobody has an account by the address, and
+  ///   `.userDisabled` where it is disabled, but for `.emailSignIn`; `.internalError`.
+  /// - Complexity: one commit.
+  public func makeActionCode(
+    _ operation: ActionCodeOperation, forEmail email: String
+  ) async throws(AuthError) -> String {
+    let address = try EmailAddress(email)
+    let code = TypedCode(database.environment.random)
+    return try await authenticating {
+      try await database.runTransaction { transaction in
+        guard operation != .emailSignIn else {
+          try keep(code, operation, nil, address.key, in: transaction)
+          return code.text
+        }
+        guard let found = try find(address, in: transaction), let email = found.record.email
+        else { throw AuthError.userNotFound }
+        guard found.record.isDisabled != true else { throw AuthError.userDisabled }
+        try keep(code, operation, found, email, in: transaction)
+        return code.text
+      }
+    }
+  }
+}
