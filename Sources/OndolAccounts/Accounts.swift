@@ -262,7 +262,8 @@ public final class Accounts: Sendable {
   /// - Throws: `.invalidEmail` for a text that is no address; `.invalidCredential` for a wrong
   ///   address and a wrong password alike; `.userDisabled` for the right ones of an account that is
   ///   disabled; `.tooManyRequests`; `.internalError`.
-  /// - Complexity: one run of scrypt, two where parameters were raised, and two commits.
+  /// - Complexity: one run of scrypt, two where parameters were raised or the password was
+  ///   imported, and two commits.
   public func signIn(
     withEmail email: String, password: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
@@ -285,7 +286,7 @@ public final class Accounts: Sendable {
     guard let found, matches else { throw .invalidCredential }
     // Where the hasher is busy, the next sign-in raises them.
     let raised =
-      stored.hashing.work < options.hashing.work
+      stored.isWeaker(than: options.hashing)
       ? try? await hasher.hash(bytes, options.hashing) : nil
     return try await authenticating {
       try await database.runTransaction { transaction in

@@ -45,7 +45,8 @@ final class PasswordHasher: Sendable {
 
   /// Whether it is the password. Compares in the same time wherever the keys differ.
   func matches(_ password: [UInt8], _ stored: StoredPassword) async throws(AuthError) -> Bool {
-    let key = try await run(password, stored.salt, stored.hashing)
+    let derived = try await run(password, stored.salt, stored.hashing)
+    let key = try stored.form.map { form throws(AuthError) in try form.key(of: derived) } ?? derived
     // Looks at all bytes.
     return HMAC<SHA256>.isValidAuthenticationCode(
       stored.key, authenticating: StoredPassword.label, using: key)

@@ -71,6 +71,18 @@ struct StoredPassword: Sendable, Hashable, Codable {
   var salt: Data
   /// 32 bytes.
   var key: Data
+  /// What is made of scrypt's key before it signs; nil is nothing. Only passwords that were
+  /// imported have one, until their owners sign in.
+  var form: Form?
+
+  /// How another system than this one uses scrypt's key.
+  enum Form: String, Sendable, Hashable, Codable {
+    /// Firebase encrypts a text with it, by AES in counter mode.
+    case firebase
+  }
+
+  /// Whether the next sign-in should hash the password again.
+  func isWeaker(than today: PasswordHashing) -> Bool { form != nil || hashing.work < today.work }
 }
 
 /// What makes a key of a password. Tests count its runs.
