@@ -56,7 +56,12 @@ public struct FileTokenStore: TokenStore {
   public func save(_ token: String?) throws {
     let files = FileManager.default
     guard let token else {
-      if files.fileExists(atPath: path) { try files.removeItem(atPath: path) }
+      do {
+        try files.removeItem(atPath: path)
+      } catch {
+        // There is none, or another store of the same file was faster.
+        guard !files.fileExists(atPath: path) else { throw error }
+      }
       return
     }
     // Made with its mode, never open to others even for a moment. A crash between removing the old
