@@ -66,7 +66,7 @@ extension Accounts {
       (tries) throws(AuthError) in
       try await authenticating {
         try await database.runTransaction { transaction in
-          let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+          let stored = try stored(code, in: transaction)
           guard let stored, stored.operation == .emailSignIn, stored.fits(code, settings),
             stored.address == settings.mailDigest(address.key)
           else { throw AuthError.invalidActionCode }
@@ -113,7 +113,7 @@ extension Accounts {
       (tries) throws(AuthError) in
       try await authenticating {
         try await database.runTransaction { transaction in
-          let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+          let stored = try stored(code, in: transaction)
           guard let stored, stored.fits(code, settings) else {
             throw AuthError.invalidActionCode
           }
@@ -122,7 +122,9 @@ extension Accounts {
             email = try owner(of: code, stored.operation, in: transaction).record.email
           }
           try takeBack(tries, forgetting: true, in: transaction)
-          return ActionCodeInfo(operation: stored.operation, email: email)
+          return ActionCodeInfo(
+            operation: stored.operation, email: stored.newEmail ?? email,
+            previousEmail: stored.newEmail.flatMap { _ in email })
         }
       }
     }
@@ -135,15 +137,20 @@ extension Accounts {
   ///
   /// - Parameters:
   ///   - operation: what the code does.
-  ///   - email: the address, in any spelling.
+  ///   - email: the account's address, in any spelling.
+  ///   - newEmail: the address that the account gets by `.verifyAndChangeEmail`, which needs one;
+  ///     the others do not look at it.
   /// - Returns: the code.
-  /// - Throws: `.invalidEmail`; `.userNotFound` where nobody has an account by the address, and
-  ///   `.userDisabled` where it is disabled, but for `.emailSignIn`; `.internalError`.
+  /// - Throws: `.invalidEmail`; `.missingEmail` without `newEmail` where it is needed;
+  ///   `.userNotFound` where nobody has an account by the address, and `.userDisabled` where it is
+  ///   disabled, but for `.emailSignIn`; `.emailAlreadyInUse`, `.internalError`.
   /// - Complexity: one commit.
   public func makeActionCode(
-    _ operation: ActionCodeOperation, forEmail email: String
+    _ operation: ActionCodeOperation, forEmail email: String, newEmail: String? = nil
   ) async throws(AuthError) -> String {
     let address = try EmailAddress(email)
+    let next = try operation == .verifyAndChangeEmail ? newEmail.map(EmailAddress.init) : nil
+    if operation == .verifyAndChangeEmail, next == nil { throw .missingEmail }
     let code = TypedCode(database.environment.random)
     return try await authenticating {
       try await database.runTransaction { transaction in
@@ -154,7 +161,9 @@ extension Accounts {
         guard let found = try find(address, in: transaction), let email = found.record.email
         else { throw AuthError.userNotFound }
         guard found.record.isDisabled != true else { throw AuthError.userDisabled }
-        try keep(code, operation, found, email, in: transaction)
+        let holder = try next.flatMap { try find($0, in: transaction) }
+        guard holder == nil || holder?.uid == found.uid else { throw AuthError.emailAlreadyInUse }
+        try keep(code, operation, found, email, newEmail: next?.text, in: transaction)
         return code.text
       }
     }

@@ -40,16 +40,60 @@ extension Accounts {
     }
   }
 
-  /// Notes that an address is its owner's.
+  /// Sends a code to another address, which `applyActionCode(_:origin:)` takes. The account gets
+  /// the address then, and not before: it is verified from the first moment on.
   ///
   /// - Parameters:
-  ///   - code: one that `sendEmailVerification(token:)` sent; its case, spaces and hyphens do not
-  ///     count.
+  ///   - token: a session's that began, or gave the password again, within
+  ///     `Options.recentSignIn`.
+  ///   - email: the new address.
+  /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail`,
+  ///   `.emailAlreadyInUse`; `.missingEmail` for an account without an address;
+  ///   `.requiresRecentLogin`; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`
+  ///   when the mail could not be sent, too; `.userTokenExpired`, `.userDisabled`,
+  ///   `.invalidUserToken`.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendEmailVerification(
+    token: String, beforeUpdatingEmailTo email: String
+  ) async throws(AuthError) {
+    let send = try sender
+    let address = try EmailAddress(email)
+    let code = TypedCode(database.environment.random)
+    try await authenticating {
+      try await database.runTransaction { transaction in
+        let (session, record) = try recentOwner(token, in: transaction)
+        guard let current = record.email else { throw AuthError.missingEmail }
+        let holder = try find(address, in: transaction)
+        guard holder == nil || holder?.uid == session.uid else {
+          throw AuthError.emailAlreadyInUse
+        }
+        _ = try note(
+          triesLimits("verification", of: session.uid, nil, most: options.maximumCodes),
+          in: transaction)
+        try keep(
+          code, .verifyAndChangeEmail, (session.uid, record), current, newEmail: address.text,
+          in: transaction)
+      }
+    }
+    do {
+      try await send(.verifyAndChangeEmail, address.text, code.text)
+    } catch {
+      throw AuthError(.internalError, "the mail could not be sent; try again in a while")
+    }
+  }
+
+  /// Notes that an address is its owner's, and gives it to the account where it has another.
+  ///
+  /// - Parameters:
+  ///   - code: one that `sendEmailVerification(token:)` or
+  ///     `sendEmailVerification(token:beforeUpdatingEmailTo:)` sent; its case, spaces and hyphens
+  ///     do not count.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: the account.
   /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or went to an address
-  ///   that the account has no more; `.userDisabled`, and then the code is as good as before;
-  ///   `.tooManyRequests`, `.internalError`.
+  ///   that the account has no more; `.userDisabled`, and `.emailAlreadyInUse` where another
+  ///   account has the new address by now: the code is as good as before; `.tooManyRequests`,
+  ///   `.internalError`.
   /// - Complexity: two commits.
   @discardableResult
   public func applyActionCode(
@@ -60,7 +104,14 @@ extension Accounts {
       (tries) throws(AuthError) in
       try await authenticating {
         try await database.runTransaction { transaction in
-          var (uid, record) = try use(code, .verifyEmail, in: transaction)
+          let stored = try stored(code, in: transaction)
+          guard let stored, [.verifyEmail, .verifyAndChangeEmail].contains(stored.operation) else {
+            throw AuthError.invalidActionCode
+          }
+          var (uid, record) = try use(code, stored.operation, in: transaction)
+          if let email = stored.newEmail {
+            try give(try EmailAddress(email), to: &record, uid, in: transaction)
+          }
           record.isEmailVerified = true
           try transaction.setData(from: record, forDocument: places.accounts.document(uid))
           try takeBack(tries, forgetting: true, in: transaction)
@@ -160,13 +211,13 @@ extension Accounts {
   /// Stores what is to be known of a code.
   func keep(
     _ code: TypedCode, _ operation: ActionCodeOperation, _ owner: FoundAccount?,
-    _ address: String, in transaction: Transaction
+    _ address: String, newEmail: String? = nil, in transaction: Transaction
   ) throws {
     let record = CodeRecord(
       operation: operation, uid: owner?.uid, address: settings.mailDigest(address),
       passwordVersion: owner?.record.passwordVersion ?? 1,
       digest: code.mailedDigest(settings, operation),
-      expiresAt: try moment(options.codeLifetime, after: now()))
+      expiresAt: try moment(options.codeLifetime, after: now()), newEmail: newEmail)
     try transaction.setData(from: record, forDocument: document(of: code))
   }
 
@@ -174,7 +225,7 @@ extension Accounts {
   func owner(
     of code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
   ) throws -> FoundAccount {
-    let stored = try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
+    let stored = try stored(code, in: transaction)
     guard let stored, stored.operation == operation, let uid = stored.uid,
       let record = try account(uid, in: transaction), stored.fits(code, settings, record)
     else { throw AuthError.invalidActionCode }
@@ -189,6 +240,11 @@ extension Accounts {
     let owner = try owner(of: code, operation, in: transaction)
     try transaction.deleteDocument(document(of: code))
     return owner
+  }
+
+  /// What is stored under a code's first letters.
+  func stored(_ code: TypedCode, in transaction: Transaction) throws -> CodeRecord? {
+    try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
   }
 
   func document(of code: TypedCode) -> DocumentReference {

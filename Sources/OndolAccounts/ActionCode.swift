@@ -12,6 +12,8 @@ public enum ActionCodeOperation: String, Sendable, Hashable, Codable, CaseIterab
   case passwordReset
   /// Signs in to the account of an address, or makes one: `signIn(withEmail:code:origin:)`.
   case emailSignIn
+  /// Shows that another address is theirs, and gives it to the account: `applyActionCode(_:)`.
+  case verifyAndChangeEmail
 }
 
 /// What a code is for; see `Accounts.checkActionCode(_:origin:)`.
@@ -20,6 +22,8 @@ public struct ActionCodeInfo: Sendable, Hashable {
   public let operation: ActionCodeOperation
   /// The address that it went to. Nil for `.emailSignIn`: who signs in says which is theirs.
   public let email: String?
+  /// For `.verifyAndChangeEmail`, the address that the account has until the code is used.
+  public let previousEmail: String?
 }
 
 /// A document of `accountCodes`, under a digest of the code's first letters.
@@ -27,7 +31,8 @@ struct CodeRecord: Codable, Sendable {
   var operation: ActionCodeOperation
   /// Nil where nobody has the address: written all the same, so that both take as long.
   var uid: String?
-  /// A digest of the address that the code went to. One that went to another is worth nothing.
+  /// A digest of the address that the account has. The code of one that has another is worth
+  /// nothing. It is the address that the code went to, but for a change.
   var address: Data
   /// The version of the password that the code was made for.
   var passwordVersion: Int
@@ -35,6 +40,8 @@ struct CodeRecord: Codable, Sendable {
   var digest: Data
   /// Documents end by this field.
   var expiresAt: Timestamp
+  /// The address that the account gets, as it was typed; nil where it keeps its own.
+  var newEmail: String?
 }
 
 extension SettingsRecord {

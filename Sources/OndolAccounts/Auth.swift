@@ -247,9 +247,43 @@ public final class Auth: Sendable {
     try begin(try await accounts.confirmPasswordReset(withCode: code, newPassword: newPassword))
   }
 
+  /// Sends a code to an address, which `signIn(withEmail:code:)` takes; see
+  /// `Accounts.sendSignInCode(toEmail:origin:)`.
+  ///
+  /// - Parameter email: the address; nobody need have an account by it.
+  /// - Throws: `.operationNotAllowed`, `.invalidEmail`, `.tooManyRequests`, `.internalError`.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendSignInCode(toEmail email: String) async throws(AuthError) {
+    try await accounts.sendSignInCode(toEmail: email)
+  }
+
+  /// Signs in with a code that went to an address, and makes the account where there is none.
+  ///
+  /// - Parameters:
+  ///   - email: the address.
+  ///   - code: the code.
+  /// - Returns: who is signed in now.
+  /// - Throws: as `Accounts.signIn(withEmail:code:origin:)`; `.keychainError` when the token cannot
+  ///   be kept.
+  /// - Complexity: two commits.
+  @discardableResult
+  public func signIn(withEmail email: String, code: String) async throws(AuthError) -> User {
+    try begin(try await accounts.signIn(withEmail: email, code: code))
+  }
+
+  /// What a code is for; see `Accounts.checkActionCode(_:origin:)`.
+  ///
+  /// - Parameter code: the code.
+  /// - Throws: as `Accounts.checkActionCode(_:origin:)`.
+  /// - Complexity: two commits.
+  public func checkActionCode(_ code: String) async throws(AuthError) -> ActionCodeInfo {
+    try await accounts.checkActionCode(code)
+  }
+
   /// Notes that an address is its owner's, who need not be signed in here.
   ///
-  /// - Parameter code: one that `User.sendEmailVerification()` sent.
+  /// - Parameter code: one that `User.sendEmailVerification()` or
+  ///   `User.sendEmailVerification(beforeUpdatingEmailTo:)` sent.
   /// - Throws: as `Accounts.applyActionCode(_:origin:)`.
   /// - Complexity: two commits.
   public func applyActionCode(_ code: String) async throws(AuthError) {

@@ -78,6 +78,18 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     try await auth.accounts.sendEmailVerification(token: token)
   }
 
+  /// Sends a code to another address, which the account gets when `Auth.applyActionCode(_:)` takes
+  /// the code; see `Accounts.sendEmailVerification(token:beforeUpdatingEmailTo:)`.
+  ///
+  /// - Parameter email: the new address.
+  /// - Throws: as `Accounts.sendEmailVerification(token:beforeUpdatingEmailTo:)`.
+  /// - Complexity: one commit, and what sending takes.
+  public func sendEmailVerification(
+    beforeUpdatingEmailTo email: String
+  ) async throws(AuthError) {
+    try await auth.accounts.sendEmailVerification(token: token, beforeUpdatingEmailTo: email)
+  }
+
   /// Gives an account without a password an address and a password, and keeps the uid with all that
   /// it has; see `Accounts.link(token:withEmail:password:)`.
   ///

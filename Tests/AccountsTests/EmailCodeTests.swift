@@ -192,6 +192,70 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A new address is the account's once its owner has shown it, and not before`()
+    async throws
+  {
+    let post = try await Post()
+    let accounts = post.accounts
+    let auth = try await Auth.open(accounts, tokens: MemoryTokenStore())
+    let user = try await auth.createUser(withEmail: Self.email, password: Trial.password)
+    try await user.sendEmailVerification(beforeUpdatingEmailTo: "New@b.kr")
+    let mailed = try await post.letters.next()
+    #expect(auth.currentUser?.email == Self.email)
+    let info = try await auth.checkActionCode(mailed)
+    #expect(info.operation == .verifyAndChangeEmail)
+    #expect(info.email == "New@b.kr" && info.previousEmail == Self.email)
+    #expect(
+      await code {
+        _ = try await accounts.confirmPasswordReset(withCode: mailed, newPassword: "bamboo lamp")
+      } == .invalidActionCode)
+    #expect(
+      await code { try await user.sendEmailVerification(beforeUpdatingEmailTo: "no address") }
+        == .invalidEmail)
+    // Somebody has it meanwhile, and then not any more.
+    let other = try await accounts.createUser(withEmail: "new@b.kr", password: Trial.password)
+    #expect(
+      await code { try await user.sendEmailVerification(beforeUpdatingEmailTo: "NEW@b.kr") }
+        == .emailAlreadyInUse)
+    #expect(await code { try await auth.applyActionCode(mailed) } == .emailAlreadyInUse)
+    try await accounts.delete(token: other.token)
+    try await auth.applyActionCode(mailed)
+    #expect(auth.currentUser?.email == "New@b.kr" && auth.currentUser?.isEmailVerified == true)
+    #expect(await code { try await auth.applyActionCode(mailed) } == .invalidActionCode)
+    #expect(
+      try await auth.signIn(withEmail: "new@b.kr", password: Trial.password).uid == user.uid)
+    #expect(try await accounts.findAccount(.email(Self.email)) == nil)
+    // An administrator's; one ends when the address has changed by another.
+    let made = try await accounts.makeActionCode(
+      .verifyAndChangeEmail, forEmail: "new@b.kr", newEmail: "third@b.kr")
+    let second = try await accounts.makeActionCode(
+      .verifyAndChangeEmail, forEmail: "new@b.kr", newEmail: "fourth@b.kr")
+    #expect(try await accounts.applyActionCode(made).email == "third@b.kr")
+    #expect(await code { try await accounts.applyActionCode(second) } == .invalidActionCode)
+    #expect(
+      await code {
+        _ = try await accounts.makeActionCode(.verifyAndChangeEmail, forEmail: "third@b.kr")
+      } == .missingEmail)
+    // A token alone does not take an account over.
+    let again = try await accounts.signIn(withEmail: "third@b.kr", password: Trial.password)
+    await post.trial.clock.advance(by: .seconds(301))
+    #expect(
+      await code {
+        try await accounts.sendEmailVerification(
+          token: again.token, beforeUpdatingEmailTo: "a@b.kr")
+      } == .requiresRecentLogin)
+    try await post.database.close()
+  }
+
+  @Test func `A device signs in by a code`() async throws {
+    let post = try await Post()
+    let auth = try await Auth.open(post.accounts, tokens: MemoryTokenStore())
+    try await auth.sendSignInCode(toEmail: Self.email)
+    let user = try await auth.signIn(withEmail: Self.email, code: try await post.letters.next())
+    #expect(auth.currentUser == user && user.email == Self.email && user.isEmailVerified)
+    try await post.database.close()
+  }
+
   @Test func `Signing in by a code is whole or absent wherever the power goes`() async throws {
     func prepared(_ trial: Trial) async throws -> (Accounts, String) {
       let accounts = try await trial.accounts(in: try await trial.database())
