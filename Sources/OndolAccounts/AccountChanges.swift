@@ -1,13 +1,14 @@
-// What an administrator asks of accounts, as values: which account, what it has, what changes. A
-// property that is not named stays, and one that goes is named, so that no change has two meanings.
+// What an administrator asks of accounts, as values: which account, its properties, the changes. A
+// change says of each property whether it stays, gets a value or goes, so nil never has two
+// meanings.
 
-/// What becomes of a property.
+/// What a change does to one property.
 public enum PropertyChange<Value: Sendable>: Sendable {
-  /// It stays as it is.
+  /// Leaves it as it is.
   case keep
-  /// It is this.
+  /// Gives it this value.
   case set(Value)
-  /// There is none.
+  /// Removes it.
   case remove
 
   /// The change with a value that was checked.
@@ -33,7 +34,7 @@ public enum PropertyChange<Value: Sendable>: Sendable {
 extension PropertyChange: Equatable where Value: Equatable {}
 extension PropertyChange: Hashable where Value: Hashable {}
 
-/// What an account is found by.
+/// Identifies an account.
 public enum AccountIdentifier: Sendable, Hashable {
   /// Its uid.
   case uid(String)
@@ -43,7 +44,7 @@ public enum AccountIdentifier: Sendable, Hashable {
   case phoneNumber(String)
 }
 
-/// An account that an administrator makes.
+/// The properties of an account that an administrator creates.
 public struct NewAccount: Sendable, Hashable, CustomReflectable {
   /// The uid, 1 to 128 characters without `/`; nil, the default, for one of 20 random characters.
   public var uid: String?
@@ -51,7 +52,7 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   public var email: String?
   /// Whether the address is known to be its owner's.
   public var isEmailVerified = false
-  /// The password. It says nothing until the account has an address, too.
+  /// The password. Signing in by it also needs an address.
   public var password: String?
   /// The phone number, with its country's code.
   public var phoneNumber: String?
@@ -61,10 +62,10 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   public var photoURL: String?
   /// Whether nobody may sign in yet.
   public var isDisabled = false
-  /// What is said of the account in tokens.
+  /// The custom claims.
   public var customClaims = CustomClaims.none
 
-  /// An account with nothing but its uid.
+  /// An account with a uid and no other properties.
   ///
   /// - Parameter uid: the uid; nil for a random one.
   public init(uid: String? = nil) { self.uid = uid }
@@ -75,7 +76,7 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   }
 }
 
-/// What an administrator changes of an account.
+/// Changes of an account by an administrator.
 ///
 /// ```swift
 /// var changes = AccountChanges()
@@ -84,11 +85,11 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
 /// try await accounts.updateAccount(uid, changes)
 /// ```
 public struct AccountChanges: Sendable, Hashable, CustomReflectable {
-  /// The address. Another one is not verified, unless `isEmailVerified` says so.
+  /// The address. A new address is not verified, unless `isEmailVerified` says so.
   public var email = PropertyChange<String>.keep
-  /// Whether the address is known to be its owner's; nil, the default, leaves that as it is.
+  /// Whether the address is known to be its owner's; nil, the default, leaves it as it is.
   public var isEmailVerified: Bool?
-  /// The password. Another one, and none, ends all sessions and recovery codes.
+  /// The password. Setting or removing it ends all sessions and recovery codes.
   public var password = PropertyChange<String>.keep
   /// The phone number, with its country's code.
   public var phoneNumber = PropertyChange<String>.keep
@@ -96,41 +97,42 @@ public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   public var displayName = PropertyChange<String>.keep
   /// Where a picture is.
   public var photoURL = PropertyChange<String>.keep
-  /// Whether the account is disabled; nil, the default, leaves that as it is. At once nobody signs
-  /// in to it, and its sessions are refused with `.userDisabled`. They are over for good: to enable
-  /// the account again does not bring them back, as Firebase ends refresh tokens. See
-  /// https://firebase.google.com/docs/auth/admin/manage-sessions.
+  /// Whether the account is disabled; nil, the default, leaves it as it is.
+  ///
+  /// From the commit that disables it, sign-ins and sessions throw `.userDisabled`. Enabling the
+  /// account again does not bring its sessions back, as Firebase does not bring refresh tokens
+  /// back: https://firebase.google.com/docs/auth/admin/manage-sessions.
   public var isDisabled: Bool?
-  /// What is said of the account in tokens. It goes into those that are signed from then on.
+  /// The custom claims.
   public var customClaims = PropertyChange<CustomClaims>.keep
 
-  /// Nothing changes.
+  /// Leaves all properties as they are.
   public init() {}
 
   /// All but the password: what `dump` shows.
   public var customMirror: Mirror { Mirror(self, children: ["email": email]) }
 }
 
-/// Some of all accounts, in the order of their uids.
+/// One page of the list of accounts, in the order of their uids.
 public struct AccountPage: Sendable, Hashable {
   /// The accounts.
   public let accounts: [Account]
-  /// What the next page is asked for by; nil where there is none.
+  /// The token of the next page; nil on the last page.
   public let nextPageToken: String?
 }
 
-/// What became of many accounts.
+/// The result of a call for many accounts.
 public struct AccountBatchResult: Sendable, Hashable {
-  /// An account that was left as it was.
+  /// An account that the call left as it was.
   public struct Failure: Sendable, Hashable {
-    /// Which one of those that were given, from 0.
+    /// Its position in the call's array, from 0.
     public let index: Int
-    /// Why.
+    /// The reason.
     public let error: AuthError
   }
 
-  /// How many it was done to.
+  /// The number of accounts for which the call succeeded.
   public internal(set) var successCount = 0
-  /// Those it was not done to, in their order.
+  /// The accounts for which it failed, in the order of their positions.
   public internal(set) var failures: [Failure] = []
 }

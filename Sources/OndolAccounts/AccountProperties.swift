@@ -1,10 +1,9 @@
-// What an account may have beside an address and a password, and what each of it must look like.
-// It comes from forms and from other systems, and goes to pages and into tokens, so it is checked
-// once, where it comes in.
+// Checks of an account's properties. They come from forms and from other systems, and go to pages
+// and into tokens, so the library checks them once, when they come in.
 
 internal import Foundation
 
-/// What may stand in an account, and what may not.
+/// Rules for uids, names, URLs and phone numbers.
 enum AccountProperties {
   private static let mostUIDCharacters = 128
   private static let mostUIDBytes = 1_500
@@ -12,9 +11,9 @@ enum AccountProperties {
   private static let mostURLBytes = 2_048
   private static let phoneDigits = 2...15
 
-  /// Throws `.invalidUID` for a text that names no account: Firebase's 1 to 128 characters, of
-  /// which a document's id can be made. In composed form, so that no two are the same to Swift's
-  /// strings and different as ids.
+  /// Throws `.invalidUID` for a text that cannot be a uid. A uid has 1 to 128 characters,
+  /// Firebase's limit, and is a document's id. It is in composed form, because two spellings of one
+  /// text would be one string to Swift and two documents.
   static func check(uid: String) throws(AuthError) {
     let isReserved = uid == "." || uid == ".." || uid.hasPrefix("__") && uid.hasSuffix("__")
     guard (1...mostUIDCharacters).contains(uid.count), uid.utf8.count <= mostUIDBytes,
@@ -27,7 +26,7 @@ enum AccountProperties {
     }
   }
 
-  /// A name as it is kept; throws `.invalidDisplayName`.
+  /// The name as it is stored; throws `.invalidDisplayName`.
   static func displayName(_ typed: String) throws(AuthError) -> String {
     let isVisible = typed.unicodeScalars.allSatisfy { scalar in
       switch scalar.properties.generalCategory {
@@ -42,8 +41,8 @@ enum AccountProperties {
     return typed
   }
 
-  /// A URL as it is kept; throws `.invalidPhotoURL`. One with a host: a page that shows it runs
-  /// nothing.
+  /// The URL as it is stored; throws `.invalidPhotoURL`. Only http and https, so that a page that
+  /// shows it cannot run code of it.
   static func photoURL(_ typed: String) throws(AuthError) -> String {
     guard typed.utf8.count <= mostURLBytes, let url = URL(string: typed),
       let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
@@ -55,8 +54,7 @@ enum AccountProperties {
     return typed
   }
 
-  /// A phone number in the form of E.164, without what people put between digits; throws
-  /// `.invalidPhoneNumber`.
+  /// The phone number in the form of E.164, without separators; throws `.invalidPhoneNumber`.
   static func phoneNumber(_ typed: String) throws(AuthError) -> String {
     let separators: Set<Character> = [" ", "-", "(", ")", ".", "\u{A0}"]
     let plain = typed.filter { !separators.contains($0) }

@@ -1,7 +1,6 @@
-// What an administrator does to accounts: a program that has the database, or a server's door for
-// those who have its key. Nothing here asks for a session or a password, and nothing here is for a
-// call of the person the account belongs to. Each change is one commit, and what ends sessions ends
-// them in it.
+// Administration: calls for a program that has the database, or for a server's clients that have
+// its key. They ask for no session and no password, so they are never for the person who owns the
+// account. Each change is one commit. A change that ends sessions ends them in the same commit.
 
 internal import Foundation
 internal import Ondol
@@ -13,9 +12,9 @@ extension Accounts {
 
   // MARK: - Finding
 
-  /// The account with a uid, an address or a phone number; nil where there is none.
+  /// Finds an account by its uid, address or phone number; nil if there is none.
   ///
-  /// - Parameter identifier: what it is found by.
+  /// - Parameter identifier: the uid, the address or the phone number.
   /// - Throws: `.invalidUID`, `.invalidEmail`, `.invalidPhoneNumber`, `.internalError`.
   /// - Complexity: one get or one lookup.
   public func findAccount(
@@ -39,10 +38,10 @@ extension Accounts {
     }
   }
 
-  /// The accounts of several uids, addresses and phone numbers: each account once, in the order of
-  /// what was asked for. Those that are not there are left out.
+  /// Finds several accounts by uids, addresses and phone numbers. The result has each account once,
+  /// in the order of the identifiers, and leaves out those that do not exist.
   ///
-  /// - Parameter identifiers: 100 at most, as with Firebase; see
+  /// - Parameter identifiers: at most 100, Firebase's limit:
   ///   https://firebase.google.com/docs/auth/admin/manage-users.
   /// - Throws: `.invalidCount` for more; as `findAccount(_:)`.
   /// - Complexity: a get or a lookup each.
@@ -59,15 +58,15 @@ extension Accounts {
     return found
   }
 
-  /// Some of all accounts, in the order of their uids' bytes.
+  /// Lists accounts in pages, in the order of their uids' bytes.
   ///
-  /// Pages of different calls are of different moments: an account that is made meanwhile is in a
-  /// page that comes, or in none, and no account is in two.
+  /// Each page shows the accounts as of its own call. No account is in two pages. An account that
+  /// is created between two calls may be in none.
   ///
   /// - Parameters:
-  ///   - limit: accounts of the page, 1 to 1,000, as with Firebase; see
+  ///   - limit: the number of accounts in the page, 1 to 1,000, Firebase's limit:
   ///     https://firebase.google.com/docs/auth/admin/manage-users.
-  ///   - pageToken: `AccountPage.nextPageToken` of the page before; nil for the first.
+  ///   - pageToken: `AccountPage.nextPageToken` of the previous page; nil for the first page.
   /// - Throws: `.invalidCount`, `.invalidPageToken`, `.internalError`.
   /// - Complexity: O(limit).
   public func listAccounts(
@@ -98,15 +97,15 @@ extension Accounts {
 
   // MARK: - Making and changing
 
-  /// Makes an account. Nobody is signed in to it.
+  /// Creates an account, without a session.
   ///
-  /// - Parameter account: what it has; each of it may be missing.
+  /// - Parameter account: its properties, all of them optional.
   /// - Returns: the account.
-  /// - Throws: `.uidAlreadyInUse`, `.emailAlreadyInUse`, `.credentialAlreadyInUse` where another
+  /// - Throws: `.uidAlreadyInUse`, `.emailAlreadyInUse`, `.credentialAlreadyInUse` when another
   ///   account has the uid, the address or the phone number; `.invalidUID`, `.invalidEmail`,
   ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.weakPassword`;
   ///   `.tooManyRequests` when too many passwords wait to be hashed; `.internalError`.
-  /// - Complexity: one run of scrypt where there is a password, and one commit.
+  /// - Complexity: one run of scrypt if there is a password, and one commit.
   public func createAccount(_ account: NewAccount) async throws(AuthError) -> Account {
     if let uid = account.uid { try AccountProperties.check(uid: uid) }
     var changes = AccountChanges()
@@ -135,15 +134,15 @@ extension Accounts {
     }
   }
 
-  /// Changes an account, all in one commit.
+  /// Changes properties of an account in one commit: all of them, or none when the call throws.
   ///
   /// - Parameters:
-  ///   - uid: the account's.
-  ///   - changes: what changes.
-  /// - Returns: the account as it is now.
-  /// - Throws: `.userNotFound`; as `createAccount(_:)`; then nothing has changed.
-  /// - Complexity: one run of scrypt where there is another password, and one commit, in
-  ///   O(sessions) where they end.
+  ///   - uid: the account's uid.
+  ///   - changes: the changes.
+  /// - Returns: the account after the changes.
+  /// - Throws: `.userNotFound`; otherwise as `createAccount(_:)`.
+  /// - Complexity: one run of scrypt if the password is set, and one commit, in O(sessions) if it
+  ///   ends them.
   @discardableResult
   public func updateAccount(
     _ uid: String, _ changes: AccountChanges
@@ -176,12 +175,13 @@ extension Accounts {
     }
   }
 
-  /// Says something else of an account in tokens, or nothing.
+  /// Sets the custom claims of an account. Tokens that a program signed before keep the old ones:
+  /// https://firebase.google.com/docs/auth/admin/custom-claims.
   ///
   /// - Parameters:
-  ///   - claims: what is said; `.none` for nothing.
-  ///   - uid: the account's.
-  /// - Returns: the account as it is now.
+  ///   - claims: the claims; `.none` removes them.
+  ///   - uid: the account's uid.
+  /// - Returns: the account with the claims.
   /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
   /// - Complexity: one commit.
   @discardableResult
@@ -193,15 +193,13 @@ extension Accounts {
     return try await updateAccount(uid, changes)
   }
 
-  /// Ends all sessions of an account, everywhere and at once: all or none, in one commit. Tokens of
-  /// the program's own that were signed before are over from then on, by
-  /// `Account.tokensValidAfterTime`.
+  /// Ends all sessions of an account in one commit, and sets `Account.tokensValidAfterTime` to now.
   ///
-  /// What Firebase calls to revoke refresh tokens; see
+  /// Firebase calls this revoking refresh tokens:
   /// https://firebase.google.com/docs/auth/admin/manage-sessions.
   ///
-  /// - Parameter uid: the account's.
-  /// - Returns: the account as it is now.
+  /// - Parameter uid: the account's uid.
+  /// - Returns: the account after the commit.
   /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
   /// - Complexity: one commit, in O(sessions).
   @discardableResult
@@ -219,24 +217,24 @@ extension Accounts {
 
   // MARK: - Deleting
 
-  /// Deletes an account with its sessions, its profile and all that is below its private root, in
-  /// one commit. What it made below the public root stays.
+  /// Deletes an account with its sessions, its profile and all documents below its private root, in
+  /// one commit. Its documents below the public root stay.
   ///
-  /// - Parameter uid: the account's.
+  /// - Parameter uid: the account's uid.
   /// - Throws: `.userNotFound`, `.invalidUID`, `.internalError`.
-  /// - Complexity: O(documents that go).
+  /// - Complexity: O(deleted documents).
   public func deleteAccount(_ uid: String) async throws(AuthError) {
     guard try await removeAccount(uid) else { throw .userNotFound }
   }
 
-  /// Deletes several accounts, each with all that `deleteAccount(_:)` deletes, in a commit each.
-  /// One that is not there counts as deleted, as with Firebase; see
+  /// Deletes several accounts as `deleteAccount(_:)` does, each in its own commit. An account that
+  /// does not exist counts as a success, as with Firebase:
   /// https://firebase.google.com/docs/auth/admin/manage-users.
   ///
-  /// - Parameter uids: 1,000 at most.
-  /// - Returns: how many went, and why others stayed.
-  /// - Throws: `.invalidCount` for more.
-  /// - Complexity: O(documents that go).
+  /// - Parameter uids: at most 1,000 uids.
+  /// - Returns: the number of successes, and the failures.
+  /// - Throws: `.invalidCount` for more uids.
+  /// - Complexity: O(deleted documents), and one commit for each account.
   public func deleteAccounts(
     _ uids: [String]
   ) async throws(AuthError) -> AccountBatchResult {
@@ -309,8 +307,8 @@ extension Accounts {
     if case .remove = changes.customClaims { record.customClaims = nil }
   }
 
-  /// Disables an account or enables it. Its sessions stay as long as it is disabled, so that each
-  /// of them hears why.
+  /// Disables an account or enables it. The documents of its sessions stay while it is disabled, so
+  /// that a call with one of their tokens can say why it fails.
   private func disable(
     _ isDisabled: Bool, _ record: inout AccountRecord, _ uid: String,
     in transaction: Transaction
@@ -328,7 +326,7 @@ extension Accounts {
     }
   }
 
-  /// Ends all sessions, and those that might come back from a copy.
+  /// Ends all sessions, and also those that a restored copy of their documents would bring back.
   func revoke(
     _ record: inout AccountRecord, _ uid: String, in transaction: Transaction
   ) throws {

@@ -1,16 +1,16 @@
-// People who are nobody yet: an account that a session alone leads to, so that an app can keep what
-// somebody does before they sign up. Linking gives such an account an address and a password in one
-// commit; its uid stays, and so does all that is kept under it.
+// Guests: accounts that only a session leads to, so that an app can keep the data of people before
+// they sign up. Linking gives such an account an address and a password in one commit. The uid
+// stays, and with it all data that is stored under it.
 
 internal import Foundation
 internal import Ondol
 
 extension Accounts {
-  /// Makes an account without an address or a password and signs in to it.
+  /// Creates an account without an address or a password, and signs in to it.
   ///
-  /// Only the session leads to it: who signs out, or loses the token, has lost the account. As with
-  /// Firebase, see https://firebase.google.com/docs/auth/web/anonymous-auth. Each call makes an
-  /// account, so a service asks for it no oftener than it lets strangers write.
+  /// Only the session leads to the account: a guest who signs out or loses the token cannot come
+  /// back. The rule is Firebase's: https://firebase.google.com/docs/auth/web/anonymous-auth. Each
+  /// call creates an account, so a service must limit how often a client may call it.
   ///
   /// - Returns: a session, whose account `isAnonymous`.
   /// - Throws: `.internalError`.
@@ -29,18 +29,19 @@ extension Accounts {
     }
   }
 
-  /// Gives an account without a password an address and a password, and keeps the uid with all that
-  /// it has. An anonymous account is one of its owner's from then on.
+  /// Gives an account without a password an address and a password. The uid and all data stay. The
+  /// account is not anonymous afterwards.
   ///
-  /// The session goes on, as one by password. When two link at once with one address, one of them
-  /// gets `.emailAlreadyInUse`, and its account stays as it was.
+  /// The session continues, as a session by password. If two accounts link the same address at the
+  /// same time, one of them gets `.emailAlreadyInUse` and stays as it was. The call is Firebase's
+  /// `link(with:)`: https://firebase.google.com/docs/auth/web/account-linking.
   ///
   /// - Parameters:
   ///   - token: a session's. That of an account that is not anonymous must have begun within
   ///     `Options.recentSignIn`.
   ///   - email: the address. No other account may have it.
   ///   - password: the password.
-  /// - Returns: the session, with the address.
+  /// - Returns: the session, with the account as it is now.
   /// - Throws: `.providerAlreadyLinked` when the account has a password; `.invalidEmail`,
   ///   `.weakPassword`, `.emailAlreadyInUse`, `.requiresRecentLogin`, `.userTokenExpired`,
   ///   `.userDisabled`, `.invalidUserToken`; `.tooManyRequests` when too many passwords wait to be
@@ -78,7 +79,7 @@ extension Accounts {
     }
   }
 
-  /// Changes the name and the picture that others see.
+  /// Changes the display name and the picture's URL.
   ///
   /// - Parameters:
   ///   - token: a session's.

@@ -1,17 +1,15 @@
-// Codes by mail that need no account, or no mail: signing in with what came to an address, asking
-// what a code is for, and codes that an administrator takes to deliver them otherwise. See
-// Accounts+Mail for those that an account has.
+// Codes by mail that need no account or no mail: signing in by a code, asking what a code is for,
+// and codes that an administrator delivers. Accounts+Mail has the codes that an account asks for.
 
 internal import Foundation
 internal import Ondol
 internal import OndolEngine
 
 extension Accounts {
-  /// Sends a code to an address, which `signIn(withEmail:code:origin:)` takes. Whether somebody has
-  /// an account by it makes no difference.
+  /// Sends a code to an address, for `signIn(withEmail:code:origin:)`. The call does the same
+  /// whether or not an account has the address.
   ///
-  /// What Firebase calls a sign-in link; see
-  /// https://firebase.google.com/docs/auth/web/email-link-auth.
+  /// Firebase calls this a sign-in link: https://firebase.google.com/docs/auth/web/email-link-auth.
   ///
   /// - Parameters:
   ///   - email: the address. The code goes to it as it is written here.
@@ -40,12 +38,12 @@ extension Accounts {
     }
   }
 
-  /// Signs in with a code that went to an address, and makes the account where there is none. The
-  /// address is verified by it.
+  /// Signs in with a code that went to an address, and creates the account if there is none. The
+  /// address is verified afterwards.
   ///
-  /// An account whose address nobody had verified loses its password, its sessions and its recovery
-  /// codes: whoever signed up with somebody else's address would otherwise keep them. Firebase does
-  /// the same.
+  /// If the address was not verified before, the account loses its password, its sessions and its
+  /// recovery codes: another person may have signed up with the address. The rule is Firebase's:
+  /// https://firebase.google.com/docs/auth/web/email-link-auth.
   ///
   /// - Parameters:
   ///   - email: the address, in any spelling.
@@ -56,7 +54,7 @@ extension Accounts {
   /// - Throws: `.invalidEmail`; `.invalidActionCode` for a code that is wrong, used, too old, or
   ///   went to another address; `.userDisabled`, and then the code is as good as before;
   ///   `.tooManyRequests`, `.internalError`.
-  /// - Complexity: two commits, in O(sessions) where they end.
+  /// - Complexity: two commits, in O(sessions) if they end.
   public func signIn(
     withEmail email: String, code: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
@@ -78,7 +76,7 @@ extension Accounts {
     }
   }
 
-  /// Signs in who has shown that an address is theirs.
+  /// Signs in the person who has shown that an address is theirs.
   private func signIn(verified address: EmailAddress, in transaction: Transaction) throws -> Session
   {
     let found = try find(address, in: transaction)
@@ -97,7 +95,7 @@ extension Accounts {
     return try startSession(of: uid, record, in: transaction)
   }
 
-  /// What a code is for, and the address that it went to. The code is as good as before.
+  /// Says what a code does and to which address it went, without using it up.
   ///
   /// - Parameters:
   ///   - code: one that was sent; its case, spaces and hyphens do not count.
@@ -130,20 +128,19 @@ extension Accounts {
     }
   }
 
-  /// Makes a code for an address and sends nothing: an administrator delivers it.
+  /// Returns a code for an address instead of sending it: an administrator delivers it.
   ///
-  /// Codes that are made so are not counted. As Firebase's links for administrators, see
+  /// No limit counts these codes. Firebase returns links to administrators in the same way:
   /// https://firebase.google.com/docs/auth/admin/email-action-links.
   ///
   /// - Parameters:
   ///   - operation: what the code does.
   ///   - email: the account's address, in any spelling.
-  ///   - newEmail: the address that the account gets by `.verifyAndChangeEmail`, which needs one;
-  ///     the others do not look at it.
+  ///   - newEmail: for `.verifyAndChangeEmail`, the address that the account gets by the code.
   /// - Returns: the code.
-  /// - Throws: `.invalidEmail`; `.missingEmail` without `newEmail` where it is needed;
-  ///   `.userNotFound` where nobody has an account by the address, and `.userDisabled` where it is
-  ///   disabled, but for `.emailSignIn`; `.emailAlreadyInUse`, `.internalError`.
+  /// - Throws: `.invalidEmail`; `.missingEmail` when `newEmail` is needed and nil;
+  ///   `.emailAlreadyInUse` when another account has it; `.internalError`. Except for
+  ///   `.emailSignIn`, also `.userNotFound` when no account has the address, and `.userDisabled`.
   /// - Complexity: one commit.
   public func makeActionCode(
     _ operation: ActionCodeOperation, forEmail email: String, newEmail: String? = nil

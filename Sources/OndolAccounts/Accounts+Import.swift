@@ -1,14 +1,14 @@
-// Accounts of another system, with their uids and the hashes of their passwords. They come in
-// hundreds, each hundred one commit: a crash leaves whole hundreds, and who imports all of them
-// again gets the same as without it. One that cannot be taken does not stop the others.
+// Import of another system's accounts, with their uids and the hashes of their passwords. Each
+// hundred accounts is one commit. A crash leaves whole hundreds, and importing all accounts again
+// completes them. An account that cannot be imported does not stop the others.
 
 internal import Foundation
 public import Ondol
 internal import OndolEngine
 
-/// An account of another system.
+/// An account of another system, to import.
 public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
-  /// The uid, 1 to 128 characters without `/`. An account that has it is replaced.
+  /// The uid, 1 to 128 characters without `/`. The import replaces an account that has it.
   public var uid: String
   /// The address.
   public var email: String?
@@ -22,18 +22,18 @@ public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
   public var photoURL: String?
   /// Whether nobody may sign in.
   public var isDisabled = false
-  /// What is said of the account in tokens.
+  /// The custom claims.
   public var customClaims = CustomClaims.none
-  /// When it was made; nil for now.
+  /// When it was created; nil stands for the time of the import.
   public var creationTime: Timestamp?
-  /// When somebody signed in to it last.
+  /// The last sign-in; nil if there was none.
   public var lastSignInTime: Timestamp?
-  /// What the other system stored of the password; nil where there is none.
+  /// The hash of the password; nil if the account has none.
   public var passwordHash: [UInt8]?
-  /// The account's own salt, without a separator that all accounts have.
+  /// The account's own salt, without the separator of `PasswordHashFormat`.
   public var passwordSalt: [UInt8] = []
 
-  /// An account with nothing but its uid.
+  /// An account with a uid and no other properties.
   ///
   /// - Parameter uid: the uid.
   public init(uid: String) { self.uid = uid }
@@ -45,29 +45,29 @@ public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
 }
 
 extension Accounts {
-  /// Accounts that become one commit.
+  /// The number of accounts in one commit.
   private static let stepLength = 100
 
-  /// Takes accounts over from another system, with their uids and the hashes of their passwords.
+  /// Imports accounts of another system, with their uids and the hashes of their passwords.
   ///
-  /// Their owners sign in with the passwords they have. The first sign-in of each hashes the
-  /// password as those of this store; see `Options.hashing`. An account that has the uid is
-  /// replaced: its sessions and recovery codes end, while its profile and its data stay. As
-  /// Firebase's import, see https://firebase.google.com/docs/auth/admin/import-users; but an
-  /// address or a phone number that another account has is refused here.
+  /// People sign in with the passwords they have. The first sign-in of each stores the password
+  /// with `Options.hashing`. If an account has the uid, the import replaces it: its sessions and
+  /// recovery codes end, and its profile and its data stay. The call is Firebase's `importUsers`
+  /// (https://firebase.google.com/docs/auth/admin/import-users), except that it refuses an address
+  /// or a phone number that another account has.
   ///
-  /// Hashes are of the password's UTF-8 in composed form, which is what keyboards give.
+  /// The library compares hashes of the password's UTF-8 in composed form, as keyboards type it.
   ///
   /// - Parameters:
-  ///   - accounts: 1,000 at most.
-  ///   - format: how the passwords were hashed; nil where none has a hash.
-  /// - Returns: how many were taken, and why others were not: `.invalidUID`, `.invalidEmail`,
+  ///   - accounts: at most 1,000 accounts.
+  ///   - format: how the other system hashed the passwords; nil if no account has a hash.
+  /// - Returns: the number of successes, and the failures: `.invalidUID`, `.invalidEmail`,
   ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.invalidPasswordHash`,
-  ///   `.emailAlreadyInUse`, `.credentialAlreadyInUse`, and `.uidAlreadyInUse` for a uid that comes
-  ///   twice.
-  /// - Throws: `.invalidCount`; `.internalError` when the database fails, and then the hundreds
-  ///   before are taken. Import all again.
-  /// - Complexity: O(accounts), and a commit for each hundred. No password is hashed.
+  ///   `.emailAlreadyInUse`, `.credentialAlreadyInUse`, and `.uidAlreadyInUse` for the second
+  ///   account with a uid.
+  /// - Throws: `.invalidCount` for more accounts; `.internalError` when the database fails. The
+  ///   hundreds before the failure are stored then; import all accounts again.
+  /// - Complexity: O(accounts), and one commit for each hundred. The call hashes no password.
   public func importAccounts(
     _ accounts: [ImportedAccount], passwords format: PasswordHashFormat? = nil
   ) async throws(AuthError) -> AccountBatchResult {
@@ -93,7 +93,7 @@ extension Accounts {
     return result
   }
 
-  /// Takes some accounts, in one commit.
+  /// Imports some accounts in one commit.
   private func take(
     _ accounts: ArraySlice<CheckedImport>
   ) async throws(AuthError) -> [AccountBatchResult.Failure] {
@@ -115,7 +115,7 @@ extension Accounts {
   private func take(_ imported: CheckedImport, in transaction: Transaction) throws {
     let (uid, account) = (imported.account.uid, imported.account)
     let stored = try self.account(uid, in: transaction)
-    // Before anything is written: a transaction has no part that could be taken back.
+    // Checked before the first write, because a transaction cannot take back a part of itself.
     if let address = imported.changes.address {
       let holder = try find(address, in: transaction)
       guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
@@ -146,7 +146,8 @@ extension Accounts {
     try transaction.setData(from: record, forDocument: places.accounts.document(uid))
   }
 
-  /// Has unknown addresses cost what imported passwords do, too.
+  /// Makes a sign-in with an unknown address cost what one with an imported password may cost.
+  /// Other processes with the same database learn it when they open the accounts.
   private func expect(_ hashing: PasswordHashing) async throws(AuthError) {
     guard hashings.withLock({ !$0.contains(hashing) }) else { return }
     let known = try await authenticating {
@@ -156,14 +157,14 @@ extension Accounts {
   }
 }
 
-/// An account that is taken over, all of it checked but what other accounts have.
+/// An account to import, checked except for what other accounts have.
 private struct CheckedImport: Sendable {
   let index: Int
   let account: ImportedAccount
   let changes: CheckedChanges
   let password: StoredPassword?
 
-  /// Throws for what is wrong with the account, and for a uid that was seen before.
+  /// Throws when a property is wrong, and for a uid that was seen before.
   init(
     _ index: Int, _ account: ImportedAccount, _ format: PasswordHashFormat?,
     _ seen: inout Set<String>

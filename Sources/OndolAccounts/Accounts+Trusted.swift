@@ -1,21 +1,22 @@
-// Signing in whom the program itself has recognised: by a token that it signed, by another service,
-// by a code that it sent to a phone. The library asks nothing, and keeps with the session what the
-// program said, so that a token that is made of it later says the same.
+// Sessions for people whom the program itself has recognised: by a token that it signed, by another
+// service, by a code that it sent to a phone. The library checks nothing. It stores the program's
+// claims with the session, so that every later token of the session can carry them.
 
 internal import Foundation
 internal import Ondol
 
 extension Accounts {
-  /// Signs in whom the program has recognised, and makes the account where there is none.
+  /// Starts a session for a person whom the program has recognised, and creates the account if
+  /// there is none.
   ///
-  /// What Firebase does with a custom token, after its signature was checked; see
-  /// https://firebase.google.com/docs/auth/admin/create-custom-tokens. Never call it with a uid
-  /// that a client only says is theirs.
+  /// Firebase does this after it has checked a custom token:
+  /// https://firebase.google.com/docs/auth/admin/create-custom-tokens. The library checks nothing,
+  /// so never pass a uid that only a client claims to have.
   ///
   /// - Parameters:
-  ///   - uid: the account's, 1 to 128 characters without `/`.
-  ///   - provider: how they were recognised.
-  ///   - claims: what is said of this session alone.
+  ///   - uid: the account's uid, 1 to 128 characters without `/`.
+  ///   - provider: how the program recognised the person.
+  ///   - claims: claims of this session only, in addition to the account's own.
   /// - Returns: a new session.
   /// - Throws: `.invalidUID`, `.userDisabled`, `.internalError`.
   /// - Complexity: one commit.

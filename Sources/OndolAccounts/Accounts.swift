@@ -62,6 +62,9 @@ public final class Accounts: Sendable {
     ///
     /// Put it into a link where people should not have to type it. What it throws for
     /// `.passwordReset` nobody sees, because that would tell who has an account: log it there.
+    ///
+    /// It runs with the task-local values of the call that asked for the code. A server passes it
+    /// the language or the link's address of a request in one.
     public var sendCode: CodeSender?
     /// How long a code that was sent is good.
     public var codeLifetime = Duration.seconds(60 * 60)

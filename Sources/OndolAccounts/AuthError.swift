@@ -24,7 +24,7 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case userNotFound = 17_011
   /// The call needs a password that was given within the last minutes: `reauthenticate`.
   case requiresRecentLogin = 17_014
-  /// The account has a password already: change it instead of linking one.
+  /// The account already has a password. Change it instead.
   case providerAlreadyLinked = 17_015
   /// The text is no token of a session.
   case invalidUserToken = 17_017
@@ -50,19 +50,19 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case invalidClaims = 17_903
   /// The claims have more than `CustomClaims.maximumBytes`.
   case claimsTooLarge = 17_904
-  /// A claim has a name that tokens use for themselves; see `CustomClaims.reservedNames`.
+  /// A claim has a name that tokens use themselves; see `CustomClaims.reservedNames`.
   case reservedClaim = 17_905
   /// The name is empty, too long, or has controls in it.
   case invalidDisplayName = 17_906
-  /// The text is no URL of a picture.
+  /// The text is no URL of http or https, or too long.
   case invalidPhotoURL = 17_907
   /// The text is no token of a page of `Accounts.listAccounts(limit:pageToken:)`.
   case invalidPageToken = 17_908
-  /// A hash of a password does not go with the parameters it is said to have.
+  /// A hash of a password cannot come from the parameters.
   case invalidPasswordHash = 17_909
   /// The parameters of a hash of passwords are out of bounds.
   case invalidHashParameters = 17_910
-  /// There are more things in one call than it takes, or none where it needs one.
+  /// The call has more accounts than it takes, or fewer.
   case invalidCount = 17_911
   /// The session's token could not be kept or read outside the database.
   case keychainError = 17_995

@@ -1,11 +1,11 @@
-// What a program says of an account in each token that it signs for it: roles and levels of access.
-// The text is read before it is kept, because whoever reads a token later must find one value under
-// each name, and none under the names that the token uses for itself. So it is kept in one form,
-// which no reader takes for two.
+// Custom claims: roles and levels of access that go into each token of an account. Every reader of
+// a token must find one value under each name, and none under the names that the token uses itself.
+// So the library parses the JSON before it stores it, and stores one form of it, with each name
+// once.
 
 internal import Foundation
 
-/// What an administrator says of an account, for rules and tokens: a small JSON object.
+/// Claims of an administrator about an account, for rules and tokens: a small JSON object.
 ///
 /// ```swift
 /// let claims = try CustomClaims(["admin": true])
@@ -13,14 +13,13 @@ internal import Foundation
 /// try account.customClaims.decode(as: [String: Bool].self)["admin"]
 /// ```
 ///
-/// The rules are Firebase's: at most 1,000 bytes, and no names that ID tokens use themselves. See
-/// https://firebase.google.com/docs/auth/admin/custom-claims. Keep what says more of a person than
-/// what they may do in a document: claims are in every token.
+/// The rules are Firebase's: at most 1,000 bytes, and no names that ID tokens use themselves:
+/// https://firebase.google.com/docs/auth/admin/custom-claims. Every token carries the claims, so
+/// keep all other data about a person in documents.
 public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
-  /// Bytes of JSON that claims have at most.
+  /// The most bytes of JSON that claims may have.
   public static let maximumBytes = 1_000
-  /// Names that claims may not have, because ID tokens use them: those of OpenID Connect, and
-  /// Firebase's own.
+  /// Names that ID tokens use themselves: those of OpenID Connect and Firebase's own.
   public static let reservedNames: Set<String> = [
     "acr", "amr", "at_hash", "aud", "auth_time", "azp", "c_hash", "cnf", "exp", "firebase", "iat",
     "iss", "jti", "nbf", "nonce", "sub",
@@ -28,10 +27,10 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
   /// No claims.
   public static let none = CustomClaims(checked: "{}")
 
-  /// Objects and arrays within each other: what any reader can follow.
+  /// The deepest nesting of objects and arrays. A parser that recurses needs a bound.
   private static let mostNesting = 32
 
-  /// A JSON object without spaces, its names in order, each of them once.
+  /// A JSON object without spaces, with its names in order and each name once.
   public let json: String
 
   /// Whether there are none.
@@ -40,9 +39,9 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
   /// The JSON.
   public var description: String { json }
 
-  /// Claims that were written as JSON.
+  /// Claims from JSON.
   ///
-  /// - Parameter json: an object. Where it has a name twice, one of its values counts.
+  /// - Parameter json: an object. If it has a name twice, the claims have one of the values.
   /// - Throws: `.claimsTooLarge` for more than `maximumBytes`, `.invalidClaims` for what is no
   ///   object or is nested more than 32 deep, `.reservedClaim` for one of `reservedNames`.
   /// - Complexity: O(bytes).
@@ -56,9 +55,9 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
     try self.init(members)
   }
 
-  /// Claims of a value of the program's.
+  /// Claims from a value.
   ///
-  /// - Parameter value: what is encoded as a JSON object, such as a dictionary or a structure.
+  /// - Parameter value: a value that encodes as a JSON object, such as a dictionary or a structure.
   /// - Throws: as `init(json:)`.
   /// - Complexity: O(bytes).
   public init(_ value: some Encodable) throws(AuthError) {
@@ -80,17 +79,17 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
     json = String(decoding: data, as: UTF8.self)
   }
 
-  /// Claims that were kept; none where what was kept is damaged.
+  /// Claims that were stored; none if they are damaged.
   init(stored: String?) {
     self = stored.flatMap { try? CustomClaims(json: $0) } ?? .none
   }
 
   private init(checked: String) { json = checked }
 
-  /// The claims as a type of the program's.
+  /// Decodes the claims.
   ///
-  /// - Parameter type: what a JSON object is decoded to, such as `[String: Bool]`.
-  /// - Throws: `.invalidClaims` where they do not fit the type.
+  /// - Parameter type: a type that a JSON object decodes to, such as `[String: Bool]`.
+  /// - Throws: `.invalidClaims` when the claims do not fit the type.
   /// - Complexity: O(bytes).
   public func decode<Claims: Decodable>(
     as type: Claims.Type = Claims.self
@@ -102,10 +101,10 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// What is stored of them: nil where there are none.
+  /// The stored form: nil for no claims.
   var stored: String? { isEmpty ? nil : json }
 
-  /// How deep objects and arrays are within each other, of what may be no JSON at all.
+  /// The deepest nesting of objects and arrays in a text that may not be JSON.
   private static func nesting(of json: String) -> Int {
     var (depth, deepest, isInText, isEscaped) = (0, 0, false, false)
     for byte in json.utf8 {
@@ -124,7 +123,7 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// Any JSON, of which nothing needs to be known but that it is.
+/// Any JSON value.
 private enum JSONTree: Codable {
   case null
   case bool(Bool)

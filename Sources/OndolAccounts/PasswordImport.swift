@@ -1,8 +1,8 @@
-// Passwords that another system hashed. They come as that system stored them and are kept in the
-// form of this one, as far as that goes without the password: scrypt's key, or what was encrypted
-// with it, signs the fixed text at once. So the other system's hashes and its signer key are not in
-// the database, and checking a password takes the same steps for all. The next sign-in, which has
-// the password in hand, makes it a password like any other.
+// Passwords that another system hashed. The import converts a hash as far as it can without the
+// password: scrypt's key, or the keystream that Firebase makes of it, signs the fixed text at once.
+// So the database holds neither the other system's hashes nor its signer key, and the library
+// checks all passwords in the same steps. The next sign-in has the password and stores it as any
+// other.
 
 internal import Crypto
 internal import CryptoExtras
@@ -10,10 +10,10 @@ internal import Foundation
 
 /// How another system hashed the passwords of accounts that are imported.
 ///
-/// The parameters of a Firebase project are in its console, under Authentication, Users, Password
-/// hash parameters; `firebase auth:export` writes the hashes. See
-/// https://firebase.google.com/docs/auth/admin/import-users and
-/// https://firebase.google.com/docs/cli/auth.
+/// Firebase's console shows a project's parameters under Authentication, Users, Password hash
+/// parameters, and `firebase auth:export` writes the hashes:
+/// https://firebase.google.com/docs/cli/auth. The bounds are those of
+/// https://firebase.google.com/docs/auth/admin/import-users.
 public struct PasswordHashFormat: Sendable, Hashable {
   let hashing: PasswordHashing
   /// What follows each account's own salt.
@@ -31,7 +31,7 @@ public struct PasswordHashFormat: Sendable, Hashable {
   ///   - saltSeparator: the decoded `base64_salt_separator`, at most 64 bytes.
   ///   - rounds: scrypt's r, 1 to 8.
   ///   - memoryCost: scrypt's N as a power of two, 1 to 14.
-  /// - Throws: `.invalidHashParameters` for what is out of these bounds, which are Firebase's.
+  /// - Throws: `.invalidHashParameters` for a parameter outside of these bounds.
   public static func firebaseScrypt(
     signerKey: [UInt8], saltSeparator: [UInt8], rounds: Int, memoryCost: Int
   ) throws(AuthError) -> PasswordHashFormat {
@@ -44,15 +44,15 @@ public struct PasswordHashFormat: Sendable, Hashable {
       saltSeparator: saltSeparator, signerKey: signerKey)
   }
 
-  /// Scrypt as RFC 7914 has it, with a key of 32 bytes or more.
+  /// Scrypt as RFC 7914 defines it, with keys of 32 to 1,024 bytes.
   ///
   /// - Parameters:
   ///   - memoryCost: scrypt's N, a power of two.
   ///   - blockSize: scrypt's r, 1 to 64.
   ///   - parallelization: scrypt's p, 1 to 64.
-  /// - Throws: `.invalidHashParameters` when scrypt cannot have them, or a sign-in would cost more
-  ///   than `PasswordHashing` lets one cost: `memoryCost * blockSize * parallelization` over 2^26,
-  ///   or over 1 GiB of memory.
+  /// - Throws: `.invalidHashParameters` when scrypt cannot have these parameters, when
+  ///   `memoryCost * blockSize * parallelization` is over 2^26, or when a run would need more than
+  ///   1 GiB of memory.
   public static func scrypt(
     memoryCost: Int, blockSize: Int, parallelization: Int
   ) throws(AuthError) -> PasswordHashFormat {
@@ -61,8 +61,8 @@ public struct PasswordHashFormat: Sendable, Hashable {
     return PasswordHashFormat(hashing: hashing, saltSeparator: [], signerKey: nil)
   }
 
-  /// A password as it is stored, of what the other system stored; throws `.invalidPasswordHash` for
-  /// what this format cannot have made.
+  /// The password as this store has it. Throws `.invalidPasswordHash` when the format cannot have
+  /// made the hash.
   func stored(_ hash: [UInt8], salt: [UInt8]) throws(AuthError) -> StoredPassword {
     let length = StoredPassword.keyLength
     guard (length...Self.mostKeyBytes).contains(hash.count), salt.count <= Self.mostKeyBytes,
@@ -71,8 +71,8 @@ public struct PasswordHashFormat: Sendable, Hashable {
       throw AuthError(
         .invalidPasswordHash, "a hash of a password does not go with the parameters")
     }
-    // Scrypt's longer keys begin with its shorter ones. What was encrypted by a stream, and the
-    // stream itself, are each other's: both are as good as the key.
+    // Scrypt's longer keys begin with its shorter ones. Firebase's hash is the signer key combined
+    // with a keystream, so the two give the keystream, which only the right password makes.
     let mask = signerKey ?? Array(repeating: 0, count: length)
     let key = zip(hash, mask).prefix(length).map { $0 ^ $1 }
     let code = HMAC<SHA256>.authenticationCode(
@@ -86,11 +86,11 @@ public struct PasswordHashFormat: Sendable, Hashable {
 extension StoredPassword.Form {
   private static let blockLength = 16
 
-  /// What signs, of the key that scrypt made.
+  /// The key that signs, made of scrypt's key.
   func key(of derived: SymmetricKey) throws(AuthError) -> SymmetricKey {
     switch self {
     case .firebase:
-      // The first blocks of the stream: the numbers 0 and 1, encrypted.
+      // The first blocks of the keystream: the numbers 0 and 1, encrypted.
       var stream: [UInt8] = []
       for number in 0..<(StoredPassword.keyLength / Self.blockLength) {
         var block = [UInt8](repeating: 0, count: Self.blockLength)

@@ -14,27 +14,29 @@ public struct Account: Sendable, Hashable, Identifiable {
   /// Whether somebody has shown, by a code that went there, that the address is theirs, or an
   /// administrator said so.
   public let isEmailVerified: Bool
-  /// Whether nothing but a session leads to the account; see `Accounts.signInAnonymously()`.
+  /// Whether only a session leads to the account; see `Accounts.signInAnonymously()`.
   public let isAnonymous: Bool
-  /// Whether an administrator disabled the account: nobody signs in to it.
+  /// Whether an administrator disabled the account, so that sign-ins and sessions throw
+  /// `.userDisabled`.
   public let isDisabled: Bool
-  /// Whether there is a password to sign in by.
+  /// Whether the account has a password.
   public let hasPassword: Bool
-  /// The person's name, as others see it; nil where the account has none.
+  /// The person's name, for others to see; nil if the account has none.
   public let displayName: String?
-  /// Where a picture of the person is; nil where the account has none. The picture that was given
-  /// at sign-up is in the profile instead.
+  /// The URL of a picture; nil if the account has none. A picture that was given at sign-up is in
+  /// the profile instead.
   public let photoURL: String?
-  /// The phone number in the form of E.164, such as `+821012345678`; nil where there is none.
+  /// The phone number in the form of E.164, such as `+821012345678`; nil if the account has none.
   public let phoneNumber: String?
-  /// What an administrator says of the account.
+  /// The claims that an administrator set.
   public let customClaims: CustomClaims
   /// When it was made.
   public let creationTime: Timestamp
-  /// When somebody signed in to it last; nil where nobody has.
+  /// The last sign-in; nil before the first one.
   public let lastSignInTime: Timestamp?
-  /// Tokens that a program signed for the account before this time are over, as Firebase's
-  /// `tokensValidAfterTime` says. Sessions end by themselves.
+  /// A token that a program signed for the account is valid only if the person signed in at or
+  /// after this time: https://firebase.google.com/docs/auth/admin/manage-sessions. Firebase
+  /// compares whole seconds. For sessions, the library checks the end itself.
   public let tokensValidAfterTime: Timestamp
   /// Recovery codes that may still be used. A change of the password ends them all: offer others
   /// where there are none.
@@ -64,24 +66,24 @@ public struct Account: Sendable, Hashable, Identifiable {
   }
 }
 
-/// How somebody signed in: what Firebase's tokens call the sign-in provider.
+/// How a person signed in: the sign-in provider in Firebase's ID tokens.
 public struct SignInProvider: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-  /// What it is called in tokens.
+  /// The provider's name in tokens.
   public let rawValue: String
 
-  /// A way of the program's own, such as `phone`.
+  /// A provider of the program's own, such as `phone`.
   ///
-  /// - Parameter rawValue: what it is called.
+  /// - Parameter rawValue: the name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// By an address with a password, or with a code that was mailed.
+  /// An address with a password, or with a code that was mailed.
   public static let password = SignInProvider(rawValue: "password")
-  /// Without anything: a new account each time.
+  /// `Accounts.signInAnonymously()`.
   public static let anonymous = SignInProvider(rawValue: "anonymous")
-  /// By what the program itself has checked: `Accounts.signIn(withUID:provider:claims:)`.
+  /// The program's own check: `Accounts.signIn(withUID:provider:claims:)`.
   public static let custom = SignInProvider(rawValue: "custom")
 
-  /// What it is called.
+  /// The name.
   public var description: String { rawValue }
 }
 
@@ -95,11 +97,11 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
   /// What shows that it is: 43 letters, digits, `-` and `_`, of 256 random bits. Whoever has it is
   /// signed in. It is left out where the session is printed.
   public let token: String
-  /// How they signed in.
+  /// How the person signed in.
   public let provider: SignInProvider
-  /// When they signed in, or gave the password again: what tokens call `auth_time`.
+  /// When the person signed in, or gave the password again: `auth_time` in tokens.
   public let authenticationTime: Timestamp
-  /// What the program that signed them in says of this session alone.
+  /// Claims of this session only, from `Accounts.signIn(withUID:provider:claims:)`.
   public let claims: CustomClaims
 
   init(_ record: SessionRecord, _ account: AccountRecord, token: String) {

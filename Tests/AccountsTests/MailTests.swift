@@ -282,6 +282,25 @@ import Testing
     try await database.close()
   }
 
+  @Test func `Sending knows what its asker's task knows`() async throws {
+    let trial = Trial()
+    let database = try await trial.database()
+    let (places, continuation) = AsyncStream.makeStream(of: String.self)
+    let accounts = try await trial.accounts(in: database) {
+      $0.sendCode = { operation, _, _ in continuation.yield("\(operation) \(Asker.place)") }
+    }
+    let session = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
+    try await Asker.$place.withValue("seoul") {
+      try await accounts.sendEmailVerification(token: session.token)
+      // Behind the answer, too.
+      try await accounts.sendPasswordReset(withEmail: Self.email)
+    }
+    var iterator = places.makeAsyncIterator()
+    #expect(await iterator.next() == "verifyEmail seoul")
+    #expect(await iterator.next() == "passwordReset seoul")
+    try await database.close()
+  }
+
   @Test func `A device sees its user verified, here and elsewhere`() async throws {
     let post = try await Post()
     let auth = try await Auth.open(post.accounts, tokens: MemoryTokenStore())
@@ -310,4 +329,9 @@ import Testing
     #expect(await post.mailbox.rest().isEmpty)
     try await post.database.close()
   }
+}
+
+/// Who asks for a code.
+private enum Asker {
+  @TaskLocal static var place = "nowhere"
 }
