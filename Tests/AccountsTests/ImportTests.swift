@@ -301,7 +301,7 @@ import Testing
     #expect(try await accounts.importAccounts(people, passwords: format).successCount == 250)
     let needed = first.device.operations - before
     #expect(needed > 0)
-    for step in stride(from: 0, to: needed, by: max(1, needed / 10)) {
+    for step in stride(from: 0, to: needed, by: max(1, needed / 5)) {
       let trial = Trial(seed: UInt64(step + 1))
       database = try await trial.database()
       accounts = try await trial.accounts(in: database)
