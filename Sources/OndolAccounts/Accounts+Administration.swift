@@ -95,6 +95,16 @@ extension Accounts {
     }
   }
 
+  /// Counts all accounts.
+  ///
+  /// - Throws: `.internalError`.
+  /// - Complexity: as `Query.count` of the collection of accounts, which skips whole blocks.
+  public func countAccounts() async throws(AuthError) -> Int {
+    try await authenticating {
+      try await places.accounts.query.count.getAggregation().count
+    }
+  }
+
   // MARK: - Making and changing
 
   /// Creates an account, without a session.

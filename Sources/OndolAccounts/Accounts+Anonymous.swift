@@ -10,21 +10,28 @@ extension Accounts {
   ///
   /// Only the session leads to the account: a guest who signs out or loses the token cannot come
   /// back. The rule is Firebase's: https://firebase.google.com/docs/auth/web/anonymous-auth. Each
-  /// call creates an account, so a service must limit how often a client may call it.
+  /// call creates an account, so a service passes the client as `origin`.
   ///
+  /// - Parameter origin: as in `signIn(withEmail:password:origin:)`. One origin gets
+  ///   `Options.maximumGuestsOfOrigin` guests within `Options.triesWindow`; nil, the default, any
+  ///   number.
   /// - Returns: a session, whose account `isAnonymous`.
-  /// - Throws: `.internalError`.
+  /// - Throws: `.tooManyRequests`, `.internalError`.
   /// - Complexity: one commit.
-  public func signInAnonymously() async throws(AuthError) -> Session {
-    try await authenticating {
+  public func signInAnonymously(origin: String? = nil) async throws(AuthError) -> Session {
+    let limits = origin.map {
+      triesLimits("guests", of: $0, nil, most: options.maximumGuestsOfOrigin)
+    }
+    return try await authenticating {
       try await database.runTransaction { transaction in
+        if let limits { _ = try note(limits, in: transaction) }
         let document = places.accounts.document()
         var record = AccountRecord(createdAt: try now())
         record.lastSignInAt = record.createdAt
         record.isAnonymous = true
         try transaction.create(from: record, forDocument: document)
         return try startSession(
-          of: document.documentID, record, by: .anonymous, in: transaction)
+          of: document.documentID, record, by: .anonymous, isNew: true, in: transaction)
       }
     }
   }

@@ -92,7 +92,7 @@ extension Accounts {
     record.isEmailVerified = true
     record.lastSignInAt = try now()
     try transaction.setData(from: record, forDocument: document)
-    return try startSession(of: uid, record, in: transaction)
+    return try startSession(of: uid, record, isNew: found == nil, in: transaction)
   }
 
   /// Says what a code does and to which address it went, without using it up.

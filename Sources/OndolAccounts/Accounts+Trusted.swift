@@ -26,10 +26,12 @@ extension Accounts {
     try AccountProperties.check(uid: uid)
     return try await authenticating {
       try await database.runTransaction { transaction in
-        var record = try account(uid, in: transaction) ?? AccountRecord(createdAt: try now())
+        let stored = try account(uid, in: transaction)
+        var record = try stored ?? AccountRecord(createdAt: now())
         record.lastSignInAt = try now()
         try transaction.setData(from: record, forDocument: places.accounts.document(uid))
-        return try startSession(of: uid, record, by: provider, claims: claims, in: transaction)
+        return try startSession(
+          of: uid, record, by: provider, claims: claims, isNew: stored == nil, in: transaction)
       }
     }
   }

@@ -40,6 +40,8 @@ public final class Accounts: Sendable {
     public var maximumTries = 10
     /// The same for all addresses together from one `origin`. Tries that succeed do not count.
     public var maximumTriesOfOrigin = 100
+    /// Guests from one `origin` within `triesWindow`; see `Accounts.signInAnonymously(origin:)`.
+    public var maximumGuestsOfOrigin = 100
     /// Each failed try is forgotten after this time, a year at most.
     public var triesWindow = Duration.seconds(15 * 60)
     /// How long a session lasts; nil, the default, for ever, as with Firebase.
@@ -241,7 +243,7 @@ public final class Accounts: Sendable {
         record.lastSignInAt = record.createdAt
         record.profile = try await profile(transaction, document.documentID)
         try transaction.create(from: record, forDocument: document)
-        return try startSession(of: document.documentID, record, in: transaction)
+        return try startSession(of: document.documentID, record, isNew: true, in: transaction)
       }
     }
   }
@@ -360,9 +362,10 @@ extension Accounts {
   /// - Parameters:
   ///   - provider: how somebody signed in.
   ///   - claims: what is said of the session alone.
+  ///   - isNew: whether the transaction makes the account.
   func startSession(
     of uid: String, _ record: AccountRecord, by provider: SignInProvider = .password,
-    claims: CustomClaims = .none, in transaction: Transaction
+    claims: CustomClaims = .none, isNew: Bool = false, in transaction: Transaction
   ) throws -> Session {
     guard record.isDisabled != true else { throw AuthError.userDisabled }
     let token = SessionToken(database.environment.random)
@@ -373,7 +376,7 @@ extension Accounts {
       provider: provider == .password ? nil : provider.rawValue, claims: claims.stored,
       revocation: record.revocation)
     try transaction.create(from: session, forDocument: places.sessions.document(token.digest))
-    return Session(session, record, token: token.text)
+    return Session(session, record, token: token.text, isNewUser: isNew)
   }
 
   /// The account of a session; throws `.userTokenExpired` when it is over, and `.userDisabled`

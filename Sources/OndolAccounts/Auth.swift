@@ -169,8 +169,9 @@ public final class Auth: Sendable {
         withEmail: email, password: password, profile: profile, picture: picture))
   }
 
-  /// Makes an account without anything and signs in to it; see `Accounts.signInAnonymously()`.
-  /// Where somebody is signed in anonymously, they stay the same one, as with Firebase.
+  /// Makes an account without anything and signs in to it; see
+  /// `Accounts.signInAnonymously(origin:)`. Where somebody is signed in anonymously, they stay the
+  /// same one, as with Firebase.
   ///
   /// - Returns: who is signed in now.
   /// - Throws: `.keychainError` when the token cannot be kept, `.internalError`.

@@ -14,7 +14,7 @@ public struct Account: Sendable, Hashable, Identifiable {
   /// Whether somebody has shown, by a code that went there, that the address is theirs, or an
   /// administrator said so.
   public let isEmailVerified: Bool
-  /// Whether only a session leads to the account; see `Accounts.signInAnonymously()`.
+  /// Whether only a session leads to the account; see `Accounts.signInAnonymously(origin:)`.
   public let isAnonymous: Bool
   /// Whether an administrator disabled the account, so that sign-ins and sessions throw
   /// `.userDisabled`.
@@ -78,7 +78,7 @@ public struct SignInProvider: RawRepresentable, Sendable, Hashable, CustomString
 
   /// An address with a password, or with a code that was mailed.
   public static let password = SignInProvider(rawValue: "password")
-  /// `Accounts.signInAnonymously()`.
+  /// `Accounts.signInAnonymously(origin:)`.
   public static let anonymous = SignInProvider(rawValue: "anonymous")
   /// The program's own check: `Accounts.signIn(withUID:provider:claims:)`.
   public static let custom = SignInProvider(rawValue: "custom")
@@ -103,13 +103,19 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
   public let authenticationTime: Timestamp
   /// Claims of this session only, from `Accounts.signIn(withUID:provider:claims:)`.
   public let claims: CustomClaims
+  /// Whether the call that started the session also created the account. A session that was looked
+  /// up by its token says false.
+  public let isNewUser: Bool
 
-  init(_ record: SessionRecord, _ account: AccountRecord, token: String) {
+  init(
+    _ record: SessionRecord, _ account: AccountRecord, token: String, isNewUser: Bool = false
+  ) {
     self.account = Account(record.uid, account)
     self.token = token
     provider = record.provider.map(SignInProvider.init(rawValue:)) ?? .password
     authenticationTime = record.authenticatedAt
     claims = CustomClaims(stored: record.claims)
+    self.isNewUser = isNewUser
   }
 
   /// The same session of the account as it is now.
@@ -119,6 +125,7 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
     provider = session.provider
     authenticationTime = session.authenticationTime
     claims = session.claims
+    isNewUser = session.isNewUser
   }
 
   /// The uid, and nothing of the token.

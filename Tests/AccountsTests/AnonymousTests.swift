@@ -20,7 +20,7 @@ import Testing
     #expect(guest.account.isAnonymous)
     #expect(guest.account.email == nil)
     #expect(!guest.account.hasPassword)
-    #expect(guest.provider == .anonymous)
+    #expect(guest.provider == .anonymous && guest.isNewUser)
     #expect(try await accounts.session(forToken: guest.token).provider == .anonymous)
     let notes = accounts.privateDatabase(for: guest)
     try await notes.document("notes/one").setData(["text": "buy tea"])
@@ -35,7 +35,7 @@ import Testing
     #expect(linked.provider == .password)
     // The session goes on, and the password was given just now.
     let known = try await accounts.session(forToken: guest.token)
-    #expect(known.account == linked.account)
+    #expect(known.account == linked.account && !known.isNewUser && !linked.isNewUser)
     #expect(known.authenticationTime == linked.authenticationTime)
     #expect(known.authenticationTime != guest.authenticationTime)
     let session = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
@@ -84,6 +84,33 @@ import Testing
     try await accounts.delete(token: guest.token)
     #expect(
       await code { _ = try await accounts.session(forToken: guest.token) } == .userTokenExpired)
+    try await database.close()
+  }
+
+  @Test func `One origin gets so many guests and no more, and its people sign in all the same`()
+    async throws
+  {
+    let trial = Trial()
+    let database = try await trial.database()
+    let accounts = try await trial.accounts(in: database) { $0.maximumGuestsOfOrigin = 7 }
+    _ = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
+    let codes = await withTaskGroup(of: AuthErrorCode?.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          await code { _ = try await accounts.signInAnonymously(origin: "192.0.2.1") }
+        }
+      }
+      return await group.reduce(into: [AuthErrorCode?]()) { $0.append($1) }
+    }
+    #expect(codes.count { $0 == nil } == 7)
+    #expect(codes.count { $0 == .tooManyRequests } == 13)
+    #expect(try await accounts.countAccounts() == 8)
+    _ = try await accounts.signInAnonymously(origin: "192.0.2.2")
+    _ = try await accounts.signInAnonymously()
+    _ = try await accounts.signIn(
+      withEmail: Self.email, password: Trial.password, origin: "192.0.2.1")
+    await trial.clock.advance(by: .seconds(900))
+    _ = try await accounts.signInAnonymously(origin: "192.0.2.1")
     try await database.close()
   }
 

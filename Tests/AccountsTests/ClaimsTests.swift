@@ -128,7 +128,7 @@ import Testing
     let own = try CustomClaims(["device": "phone"])
     let session = try await accounts.signIn(withUID: "minji", claims: own)
     #expect(session.provider == .custom)
-    #expect(session.claims == own)
+    #expect(session.claims == own && session.isNewUser)
     #expect(session.account.customClaims.isEmpty)
     #expect(!session.account.isAnonymous)
     try await accounts.setCustomClaims(claims, of: "minji")
@@ -138,7 +138,7 @@ import Testing
     #expect(known.claims == own)
     let other = try await accounts.signIn(
       withUID: "minji", provider: SignInProvider(rawValue: "phone"))
-    #expect(other.claims.isEmpty)
+    #expect(other.claims.isEmpty && !other.isNewUser)
     #expect(other.provider.rawValue == "phone")
     #expect(other.account.customClaims == claims)
     #expect(try await accounts.setCustomClaims(.none, of: "minji").customClaims.isEmpty)

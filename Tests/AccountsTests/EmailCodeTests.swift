@@ -47,14 +47,14 @@ import Testing
     let session = try await accounts.signIn(withEmail: "MINJI@example.com", code: typed)
     #expect(session.account.isEmailVerified && !session.account.hasPassword)
     #expect(!session.account.isAnonymous)
-    #expect(session.provider == .password)
+    #expect(session.provider == .password && session.isNewUser)
     // Once.
     #expect(
       await code { _ = try await accounts.signIn(withEmail: Self.email, code: first) }
         == .invalidActionCode)
     let again = try await accounts.signIn(
       withEmail: Self.email, code: try await post.code(Self.email))
-    #expect(again.account.uid == session.account.uid)
+    #expect(again.account.uid == session.account.uid && !again.isNewUser)
     _ = try await accounts.session(forToken: session.token)
     // A password beside it.
     let linked = try await accounts.link(
