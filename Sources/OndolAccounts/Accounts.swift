@@ -30,8 +30,11 @@ public final class Accounts: Sendable {
     public var hashing = PasswordHashing.standard
     /// Characters that a password has at least.
     public var minimumPasswordLength = 8
-    /// Passwords that nobody may have, beside the few that the library knows, simple rows of keys
-    /// and the account's own address.
+    /// Whether the library refuses passwords that everybody tries first: the few that it knows,
+    /// simple rows of keys, and the account's own address. False leaves Firebase's rule, which is
+    /// the length alone.
+    public var refusesSimplePasswords = true
+    /// Further passwords that nobody may have.
     public var commonPasswords: CommonPasswords?
     /// Whether the app takes a password that all other rules let pass; nil, the default, takes it.
     /// Where it says false the call throws `.weakPassword`.

@@ -24,9 +24,11 @@ enum PasswordRules {
 
   /// Throws `.weakPassword` for one that is too easily guessed.
   ///
-  /// - Parameter address: the account's; nil where it has none.
+  /// - Parameters:
+  ///   - address: the account's; nil where it has none.
+  ///   - refusesSimple: whether more than the length counts.
   static func check(
-    _ password: String, for address: EmailAddress?, leastLength: Int
+    _ password: String, for address: EmailAddress?, leastLength: Int, refusesSimple: Bool
   ) throws(AuthError) {
     guard password.count >= max(1, leastLength) else {
       throw AuthError(.weakPassword, "a password has \(leastLength) characters or more")
@@ -34,6 +36,7 @@ enum PasswordRules {
     guard isPossible(bytes(of: password)) else {
       throw AuthError(.weakPassword, "a password has \(mostBytes) bytes or fewer")
     }
+    guard refusesSimple else { return }
     let plain = CaseFolding.fold(password)
     guard address.map({ !isAddress(password, plain, $0) }) ?? true else {
       throw AuthError(.weakPassword, "a password is not the address or the name in it")
@@ -65,7 +68,9 @@ extension AuthError {
 extension Accounts {
   /// Throws `.weakPassword` for a password that an account may not have.
   func check(_ password: String, for address: EmailAddress?) async throws(AuthError) {
-    try PasswordRules.check(password, for: address, leastLength: options.minimumPasswordLength)
+    try PasswordRules.check(
+      password, for: address, leastLength: options.minimumPasswordLength,
+      refusesSimple: options.refusesSimplePasswords)
     if options.commonPasswords?.contains(password) == true { throw .commonPassword }
     guard let policy = options.passwordPolicy else { return }
     guard await policy(password, address?.text ?? "") else {

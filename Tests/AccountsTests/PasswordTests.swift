@@ -42,6 +42,27 @@ import Testing
     #expect(try await Self.isWeak(password))
   }
 
+  @Test(arguments: ["password", "123456", email, "Minji.Kim", "aaaaaa"])
+  func `Where simple ones are not refused the length alone counts`(_ password: String) async throws
+  {
+    let isWeak = try await Self.isWeak(password) {
+      $0.refusesSimplePasswords = false
+      $0.minimumPasswordLength = 6
+    }
+    #expect(!isWeak)
+    #expect(
+      try await Self.isWeak(String(password.prefix(5))) {
+        $0.refusesSimplePasswords = false
+        $0.minimumPasswordLength = 6
+      })
+    // What the app itself refuses stays refused.
+    #expect(
+      try await Self.isWeak(password) {
+        $0.refusesSimplePasswords = false
+        $0.commonPasswords = CommonPasswords([password])
+      })
+  }
+
   @Test(arguments: [
     "rattan lamp 7", "minji.kim7", "abcdefgh lamp", "lamp12345678", "라탄 조명 일곱",
     "correct horse battery staple", "12lamp34",
