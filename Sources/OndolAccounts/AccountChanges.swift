@@ -42,6 +42,8 @@ public enum AccountIdentifier: Sendable, Hashable {
   case email(String)
   /// Its phone number.
   case phoneNumber(String)
+  /// Its identity at another service.
+  case identity(provider: String, uid: String)
 }
 
 /// The properties of an account that an administrator creates.
@@ -60,6 +62,8 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   public var displayName: String?
   /// Where a picture is.
   public var photoURL: String?
+  /// Who the person is at other services. Of two at one service, the account gets the last.
+  public var identities: [LinkedIdentity] = []
   /// Whether nobody may sign in yet.
   public var isDisabled = false
   /// The custom claims.
@@ -97,6 +101,10 @@ public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   public var displayName = PropertyChange<String>.keep
   /// Where a picture is.
   public var photoURL = PropertyChange<String>.keep
+  /// Services at which the account loses its identity. One that it has not is no failure.
+  public var unlinkedProviders: [String] = []
+  /// Identities at other services that the account gets, each in the place of the one it has there.
+  public var linkedIdentities: [LinkedIdentity] = []
   /// Whether the account is disabled; nil, the default, leaves it as it is.
   ///
   /// From the commit that disables it, sign-ins and sessions throw `.userDisabled`. Enabling the

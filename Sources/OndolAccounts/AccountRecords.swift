@@ -33,6 +33,7 @@ struct AccountRecord: Codable, Sendable {
   static let emailKey = "emailKey"
   static let sharesAddress = "sharesAddress"
   static let phoneNumber = "phoneNumber"
+  static let identityKeys = "identityKeys"
 
   /// As it was typed; nil where the account has none, which no version before anonymous accounts
   /// wrote.
@@ -64,6 +65,10 @@ struct AccountRecord: Codable, Sendable {
   var photoURL: String?
   /// In the form of E.164; what the other unique index is on.
   var phoneNumber: String?
+  /// Who the person is at other services, one of each.
+  var identities: [LinkedIdentity]?
+  /// What accounts are found by at other services; see LinkedIdentity.
+  var identityKeys: [String]?
   /// A JSON object; see CustomClaims.
   var customClaims: String?
   /// Goes up when sessions are revoked; sessions of another number are over. Nil is zero.

@@ -12,10 +12,12 @@ extension Accounts {
 
   // MARK: - Finding
 
-  /// Finds an account by its uid, address or phone number; nil if there is none.
+  /// Finds an account by its uid, its address, its phone number or an identity at another service;
+  /// nil if there is none.
   ///
-  /// - Parameter identifier: the uid, the address or the phone number.
-  /// - Throws: `.invalidUID`, `.invalidEmail`, `.invalidPhoneNumber`, `.internalError`.
+  /// - Parameter identifier: what it has.
+  /// - Throws: `.invalidUID`, `.invalidEmail`, `.invalidPhoneNumber`, `.invalidIdentity`,
+  ///   `.internalError`.
   /// - Complexity: one get or one lookup.
   public func findAccount(
     _ identifier: AccountIdentifier
@@ -30,16 +32,22 @@ extension Accounts {
     case .email(let email):
       return try await find(try EmailAddress(email)).map { Account($0.uid, $0.record) }
     case .phoneNumber(let typed):
-      let number = try AccountProperties.phoneNumber(typed)
-      return try await authenticating {
-        let found = try await places.calledBy(number).getDocuments().documents.first
-        return try found.map { Account($0.documentID, try $0.data(as: AccountRecord.self)) }
-      }
+      return try await first(places.calledBy(try AccountProperties.phoneNumber(typed)))
+    case .identity(let provider, let uid):
+      try LinkedIdentity.check(provider, uid)
+      return try await first(places.identified(by: LinkedIdentity.key(provider, uid)))
     }
   }
 
-  /// Finds several accounts by uids, addresses and phone numbers. The result has each account once,
-  /// in the order of the identifiers, and leaves out those that do not exist.
+  private func first(_ query: Query) async throws(AuthError) -> Account? {
+    try await authenticating {
+      let found = try await query.getDocuments().documents.first
+      return try found.map { Account($0.documentID, try $0.data(as: AccountRecord.self)) }
+    }
+  }
+
+  /// Finds several accounts. The result has each account once, in the order of the identifiers, and
+  /// leaves out those that do not exist.
   ///
   /// - Parameter identifiers: at most 100, Firebase's limit:
   ///   https://firebase.google.com/docs/auth/admin/manage-users.
@@ -112,7 +120,8 @@ extension Accounts {
   /// - Parameter account: its properties, all of them optional.
   /// - Returns: the account.
   /// - Throws: `.uidAlreadyInUse`, `.emailAlreadyInUse`, `.credentialAlreadyInUse` when another
-  ///   account has the uid, the address or the phone number; `.invalidUID`, `.invalidEmail`,
+  ///   account has the uid, the address, the phone number or an identity; `.invalidUID`,
+  ///   `.invalidEmail`, `.invalidIdentity`,
   ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.weakPassword`;
   ///   `.tooManyRequests` when too many passwords wait to be hashed; `.internalError`.
   /// - Complexity: one run of scrypt if there is a password, and one commit.
@@ -124,6 +133,7 @@ extension Accounts {
     changes.phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .keep
     changes.displayName = account.displayName.map(PropertyChange.set) ?? .keep
     changes.photoURL = account.photoURL.map(PropertyChange.set) ?? .keep
+    changes.linkedIdentities = account.identities
     changes.customClaims = .set(account.customClaims)
     let checked = try CheckedChanges(changes)
     let password = try await hashed(account.password, for: checked.address)
@@ -310,6 +320,11 @@ extension Accounts {
       }
       record.isAnonymous = nil
     }
+    for provider in changes.unlinkedProviders { _ = record.unlink(provider) }
+    for identity in changes.linkedIdentities {
+      try checkHolder(of: identity, isNotBeside: uid, in: transaction)
+      record.link(identity)
+    }
     changes.phoneNumber.apply(to: &record.phoneNumber)
     changes.displayName.apply(to: &record.displayName)
     changes.photoURL.apply(to: &record.photoURL)
@@ -355,7 +370,11 @@ struct CheckedChanges {
   let phoneNumber: PropertyChange<String>
   let displayName: PropertyChange<String>
   let photoURL: PropertyChange<String>
+  let unlinkedProviders: [String]
+  let linkedIdentities: [LinkedIdentity]
   let customClaims: PropertyChange<CustomClaims>
+
+  private static let mostIdentities = 100
 
   /// Throws for what is wrong with one of them.
   init(_ changes: AccountChanges) throws(AuthError) {
@@ -368,6 +387,13 @@ struct CheckedChanges {
     phoneNumber = try changes.phoneNumber.map(AccountProperties.phoneNumber)
     displayName = try changes.displayName.map(AccountProperties.displayName)
     photoURL = try changes.photoURL.map(AccountProperties.photoURL)
+    unlinkedProviders = changes.unlinkedProviders
+    guard changes.linkedIdentities.count <= Self.mostIdentities else {
+      throw AuthError(.invalidCount, "a call links \(Self.mostIdentities) identities at most")
+    }
+    var identities: [LinkedIdentity] = []
+    for identity in changes.linkedIdentities { identities.append(try identity.checked()) }
+    linkedIdentities = identities
     customClaims = changes.customClaims
   }
 

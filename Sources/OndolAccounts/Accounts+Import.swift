@@ -20,6 +20,8 @@ public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
   public var displayName: String?
   /// Where a picture is.
   public var photoURL: String?
+  /// Who the person is at other services. Of two at one service, the account gets the last.
+  public var identities: [LinkedIdentity] = []
   /// Whether nobody may sign in.
   public var isDisabled = false
   /// The custom claims.
@@ -53,8 +55,8 @@ extension Accounts {
   /// People sign in with the passwords they have. The first sign-in of each stores the password
   /// with `Options.hashing`. If an account has the uid, the import replaces it: its sessions and
   /// recovery codes end, and its profile and its data stay. The call is Firebase's `importUsers`
-  /// (https://firebase.google.com/docs/auth/admin/import-users), except that it refuses an address
-  /// or a phone number that another account has.
+  /// (https://firebase.google.com/docs/auth/admin/import-users), except that it refuses an address,
+  /// a phone number or an identity that another account has.
   ///
   /// The library compares hashes of the password's UTF-8 in composed form, as keyboards type it.
   ///
@@ -62,7 +64,8 @@ extension Accounts {
   ///   - accounts: at most 1,000 accounts.
   ///   - format: how the other system hashed the passwords; nil if no account has a hash.
   /// - Returns: the number of successes, and the failures: `.invalidUID`, `.invalidEmail`,
-  ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.invalidPasswordHash`,
+  ///   `.invalidPhoneNumber`, `.invalidDisplayName`, `.invalidPhotoURL`, `.invalidIdentity`,
+  ///   `.invalidPasswordHash`,
   ///   `.emailAlreadyInUse`, `.credentialAlreadyInUse`, and `.uidAlreadyInUse` for the second
   ///   account with a uid.
   /// - Throws: `.invalidCount` for more accounts; `.internalError` when the database fails. The
@@ -126,6 +129,9 @@ extension Accounts {
         throw AuthError.credentialAlreadyInUse
       }
     }
+    for identity in imported.changes.linkedIdentities {
+      try checkHolder(of: identity, isNotBeside: uid, in: transaction)
+    }
     var record = AccountRecord(createdAt: try account.creationTime ?? now())
     if let stored {
       // What the address is looked up by, and what ends all that was made for the account before.
@@ -177,6 +183,7 @@ private struct CheckedImport: Sendable {
     changes.phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .remove
     changes.displayName = account.displayName.map(PropertyChange.set) ?? .remove
     changes.photoURL = account.photoURL.map(PropertyChange.set) ?? .remove
+    changes.linkedIdentities = account.identities
     changes.customClaims = .set(account.customClaims)
     self.index = index
     self.account = account

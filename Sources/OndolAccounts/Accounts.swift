@@ -128,6 +128,7 @@ public final class Accounts: Sendable {
       try await places.accounts.createIndex(on: [AccountRecord.emailKey], unique: true)
       try await places.accounts.createIndex(on: [AccountRecord.sharesAddress])
       try await places.accounts.createIndex(on: [AccountRecord.phoneNumber], unique: true)
+      try await places.accounts.createIndex(onArray: AccountRecord.identityKeys)
       try await places.sessions.createIndex(on: [SessionRecord.uid])
       try await places.sessions.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))
       try await places.tries.setTimeToLive(field: FieldPath(SessionRecord.expiresAt))

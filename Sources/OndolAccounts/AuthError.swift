@@ -22,15 +22,20 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case tooManyRequests = 17_010
   /// There is no such account any more.
   case userNotFound = 17_011
+  /// Another account has the address of an identity at another service.
+  case accountExistsWithDifferentCredential = 17_012
   /// The call needs a password that was given within the last minutes: `reauthenticate`.
   case requiresRecentLogin = 17_014
-  /// The account already has a password. Change it instead.
+  /// The account already has a password, or an identity at the service. Change the password, or
+  /// unlink the identity.
   case providerAlreadyLinked = 17_015
+  /// The account has no identity at the service.
+  case noSuchProvider = 17_016
   /// The text is no token of a session.
   case invalidUserToken = 17_017
   /// The session is over: signed out, too old, or ended by a change of the password.
   case userTokenExpired = 17_021
-  /// Another account has the phone number.
+  /// Another account has the phone number, or the identity at another service.
   case credentialAlreadyInUse = 17_025
   /// The password is too short, too long or too easily guessed; the message says which.
   case weakPassword = 17_026
@@ -62,6 +67,8 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case invalidPasswordHash = 17_909
   /// The parameters of a hash of passwords are out of bounds.
   case invalidHashParameters = 17_910
+  /// An identity at another service has no service, no person, or one that the library uses itself.
+  case invalidIdentity = 17_912
   /// The call has more accounts than it takes, or fewer.
   case invalidCount = 17_911
   /// The session's token could not be kept or read outside the database.

@@ -28,6 +28,8 @@ public struct Account: Sendable, Hashable, Identifiable {
   public let photoURL: String?
   /// The phone number in the form of E.164, such as `+821012345678`; nil if the account has none.
   public let phoneNumber: String?
+  /// Who the person is at other services, one of each.
+  public let identities: [LinkedIdentity]
   /// The claims that an administrator set.
   public let customClaims: CustomClaims
   /// When it was made.
@@ -57,6 +59,7 @@ public struct Account: Sendable, Hashable, Identifiable {
     displayName = record.displayName
     photoURL = record.photoURL
     phoneNumber = record.phoneNumber
+    identities = record.identities ?? []
     customClaims = CustomClaims(stored: record.customClaims)
     creationTime = record.createdAt
     lastSignInTime = record.lastSignInAt

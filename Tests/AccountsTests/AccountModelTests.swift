@@ -17,6 +17,8 @@ import Testing
     var isDisabled = false
     var isAnonymous = false
     var claims = "{}"
+    /// Who it is at one other service.
+    var identity: String?
     /// Tokens of sessions that stand while the account is not disabled.
     var sessions: [String] = []
 
@@ -25,6 +27,7 @@ import Testing
         && phoneNumber == account.phoneNumber && (password != nil) == account.hasPassword
         && displayName == account.displayName && isDisabled == account.isDisabled
         && isAnonymous == account.isAnonymous && claims == account.customClaims.json
+        && identity.map { [$0] } ?? [] == account.identities.map(\.uid)
     }
   }
 
@@ -35,6 +38,9 @@ import Testing
 
     func holder(email: String) -> String? { entries.first { $0.value.email == email }?.key }
     func holder(phone: String) -> String? { entries.first { $0.value.phoneNumber == phone }?.key }
+    func holder(identity: String) -> String? {
+      entries.first { $0.value.identity == identity }?.key
+    }
 
     mutating func endSessions(_ uid: String) {
       ended.formUnion(entries[uid]?.sessions ?? [])
@@ -46,6 +52,8 @@ import Testing
   private static let emails = ["one@b.kr", "two@b.kr", "three@b.kr"]
   private static let phones = ["+8210", "+8211", "+8212"]
   private static let names = ["민지", "하준"]
+  private static let service = "one.example"
+  private static let identities = ["x", "y"]
 
   @Test func `Administration does what a model does, over power cuts and with encryption`()
     async throws
@@ -155,6 +163,12 @@ import Testing
     if random.chance(1, in: 4), let claims = try? CustomClaims(["level": random.below(3)]) {
       changes.customClaims = .set(claims)
     }
+    if random.chance(1, in: 6) { changes.unlinkedProviders = [service] }
+    if random.chance(1, in: 5) {
+      changes.linkedIdentities = [
+        LinkedIdentity(provider: service, uid: random.pick(identities))
+      ]
+    }
     let asked = changes
     return Outcome(
       name: "update", expected: apply(changes, &model, uid),
@@ -181,6 +195,13 @@ import Testing
       entry.isAnonymous = false
     }
     if changes.phoneNumber == .remove { entry.phoneNumber = nil }
+    if !changes.unlinkedProviders.isEmpty { entry.identity = nil }
+    if let identity = changes.linkedIdentities.first?.uid {
+      guard [nil, uid].contains(model.holder(identity: identity)) else {
+        return .credentialAlreadyInUse
+      }
+      (entry.identity, entry.isAnonymous) = (identity, false)
+    }
     if case .set(let name) = changes.displayName { entry.displayName = name }
     if changes.displayName == .remove { entry.displayName = nil }
     if case .set(let claims) = changes.customClaims { entry.claims = claims.json }
@@ -250,6 +271,10 @@ import Testing
     for phone in phones {
       let found = try await accounts.findAccount(.phoneNumber(phone))?.uid
       #expect(found == model.holder(phone: phone), "\(place)")
+    }
+    for identity in identities {
+      let found = try await accounts.findAccount(.identity(provider: service, uid: identity))?.uid
+      #expect(found == model.holder(identity: identity), "\(place)")
     }
     for (_, entry) in model.entries {
       for token in entry.sessions {
