@@ -272,6 +272,23 @@ public final class Auth: Sendable {
     try begin(try await accounts.signIn(withEmail: email, code: code))
   }
 
+  /// Signs in a person whom the app has recognised by another service; see
+  /// `Accounts.signIn(with:isEmailVerified:)`.
+  ///
+  /// - Parameters:
+  ///   - identity: who the person is there.
+  ///   - isEmailVerified: whether the service says that the identity's address is the person's.
+  /// - Returns: who is signed in now.
+  /// - Throws: as `Accounts.signIn(with:isEmailVerified:)`; `.keychainError` when the token cannot
+  ///   be kept.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func signIn(
+    with identity: LinkedIdentity, isEmailVerified: Bool = false
+  ) async throws(AuthError) -> User {
+    try begin(try await accounts.signIn(with: identity, isEmailVerified: isEmailVerified))
+  }
+
   /// What a code is for; see `Accounts.checkActionCode(_:origin:)`.
   ///
   /// - Parameter code: the code.

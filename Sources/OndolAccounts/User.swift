@@ -105,6 +105,28 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
       try await auth.accounts.link(token: token, withEmail: email, password: password))
   }
 
+  /// Links an identity at another service to the account; see `Accounts.link(token:with:)`.
+  ///
+  /// - Parameter identity: who the person is there.
+  /// - Returns: the user with the identity, who is the current one now.
+  /// - Throws: as `Accounts.link(token:with:)`.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func link(with identity: LinkedIdentity) async throws(AuthError) -> User {
+    try auth.begin(try await auth.accounts.link(token: token, with: identity))
+  }
+
+  /// Takes the identity at a service away from the account.
+  ///
+  /// - Parameter provider: the service.
+  /// - Returns: the user without the identity, who is the current one now.
+  /// - Throws: as `Accounts.unlink(token:fromProvider:)`.
+  /// - Complexity: one commit.
+  @discardableResult
+  public func unlink(fromProvider provider: String) async throws(AuthError) -> User {
+    try auth.begin(try await auth.accounts.unlink(token: token, fromProvider: provider))
+  }
+
   /// Changes the name and the picture; see `Accounts.updateProfile(token:displayName:photoURL:)`.
   ///
   /// - Parameters:

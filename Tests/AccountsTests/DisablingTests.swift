@@ -30,8 +30,6 @@ import Testing
     let verification = try await letters.next()
     try await accounts.sendPasswordReset(withEmail: Self.email)
     let reset = try await letters.next()
-    let mine = accounts.privateDatabase(for: session)
-    try await mine.document("notes/one").setData(["a": 1])
     #expect(try await accounts.updateAccount(uid, Self.disabled(true)).isDisabled)
 
     let calls: [@Sendable () async throws -> Void] = [
@@ -50,11 +48,31 @@ import Testing
           withEmail: Self.email, recoveryCode: recovery, newPassword: "bamboo lamp")
       },
       { _ = try await accounts.signIn(withUID: uid) },
+      { _ = try await accounts.makeActionCode(.passwordReset, forEmail: Self.email) },
     ]
     for (number, call) in calls.enumerated() {
       #expect(await code(call) == .userDisabled, "call \(number)")
     }
-    // Who guesses is not told.
+    // Nothing of this was used up; the session is over for good.
+    try await accounts.updateAccount(uid, Self.disabled(false))
+    #expect(
+      await code { _ = try await accounts.session(forToken: session.token) } == .userTokenExpired)
+    _ = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
+    #expect(try await accounts.applyActionCode(verification).isEmailVerified)
+    _ = try await accounts.confirmPasswordReset(withCode: reset, newPassword: "bamboo lamp")
+    try await database.close()
+  }
+
+  @Test func `Who guesses is not told that an account is disabled, and its data is closed`()
+    async throws
+  {
+    let trial = Trial()
+    let database = try await trial.database()
+    let accounts = try await trial.accounts(in: database)
+    let session = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
+    let mine = accounts.privateDatabase(for: session)
+    try await mine.document("notes/one").setData(["a": 1])
+    try await accounts.updateAccount(session.account.uid, Self.disabled(true))
     #expect(
       await code { _ = try await accounts.signIn(withEmail: Self.email, password: "bamboo lamp") }
         == .invalidCredential)
@@ -64,14 +82,6 @@ import Testing
     #expect(
       await databaseCode { _ = try await mine.document("notes/one").getDocument() }
         == .unauthenticated)
-
-    // Nothing of this was used up; the session is over for good.
-    try await accounts.updateAccount(uid, Self.disabled(false))
-    #expect(
-      await code { _ = try await accounts.session(forToken: session.token) } == .userTokenExpired)
-    _ = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
-    #expect(try await accounts.applyActionCode(verification).isEmailVerified)
-    _ = try await accounts.confirmPasswordReset(withCode: reset, newPassword: "bamboo lamp")
     try await database.close()
   }
 

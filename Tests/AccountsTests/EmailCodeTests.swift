@@ -225,7 +225,13 @@ import Testing
     #expect(
       try await auth.signIn(withEmail: "new@b.kr", password: Trial.password).uid == user.uid)
     #expect(try await accounts.findAccount(.email(Self.email)) == nil)
-    // An administrator's; one ends when the address has changed by another.
+    try await post.database.close()
+  }
+
+  @Test func `A code for a new address ends with the address that the account had`() async throws {
+    let post = try await Post()
+    let accounts = post.accounts
+    _ = try await accounts.createUser(withEmail: "new@b.kr", password: Trial.password)
     let made = try await accounts.makeActionCode(
       .verifyAndChangeEmail, forEmail: "new@b.kr", newEmail: "third@b.kr")
     let second = try await accounts.makeActionCode(

@@ -93,6 +93,21 @@ import Testing
     try await database.close()
   }
 
+  @Test func `A device signs in by another service, links one and takes it away`() async throws {
+    let trial = Trial()
+    let database = try await trial.database()
+    let auth = try await Auth.open(
+      try await trial.accounts(in: database), tokens: MemoryTokenStore())
+    let user = try await auth.signIn(with: Self.identity("m-1", email: Self.email))
+    #expect(auth.currentUser == user && user.email == Self.email)
+    let linked = try await user.link(with: Self.identity("m", "two.example"))
+    #expect(linked.account.identities.map(\.provider) == ["one.example", "two.example"])
+    let without = try await linked.unlink(fromProvider: "one.example")
+    #expect(auth.currentUser == without && without.account.identities.map(\.uid) == ["m"])
+    #expect(try await auth.signIn(with: Self.identity("m", "two.example")).uid == user.uid)
+    try await database.close()
+  }
+
   @Test func `Of people who come or link at once with one identity there is one account`()
     async throws
   {

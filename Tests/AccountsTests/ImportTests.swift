@@ -30,6 +30,14 @@ import Testing
     return account
   }
 
+  private static func changed(
+    _ uid: String, _ change: (inout ImportedAccount) -> Void
+  ) throws -> ImportedAccount {
+    var account = try person(uid)
+    change(&account)
+    return account
+  }
+
   // The example of github.com/firebase/scrypt.
   @Test func `Firebase's own example signs in, and only with its password`() async throws {
     let trial = Trial()
@@ -192,12 +200,7 @@ import Testing
     taken.phoneNumber = "+8210"
     _ = try await accounts.createAccount(taken)
     let (format, hash) = try Self.cheapFirebase()
-    func person(_ uid: String, _ change: (inout ImportedAccount) -> Void) throws -> ImportedAccount
-    {
-      var account = try Self.person(uid)
-      change(&account)
-      return account
-    }
+    let person = Self.changed
     let people = try [
       person("a") { $0.email = "a@b.kr" },
       person("b") { $0.email = "TAKEN@b.kr" },
@@ -223,23 +226,36 @@ import Testing
         .invalidPasswordHash, .uidAlreadyInUse, .invalidUID,
       ])
     #expect(try await accounts.listAccounts().accounts.map(\.uid) == ["a", "k", "taken"])
-    // One that is there stays as it was, session and all.
-    let session = try await accounts.createUser(withEmail: "x@b.kr", password: "bamboo lamp")
-    for change in [
-      { (account: inout ImportedAccount) in account.email = "taken@b.kr" },
-      { $0.phoneNumber = "+8210" },
-    ] {
-      let replaced = try person(session.account.uid, change)
-      let refused = try await accounts.importAccounts([replaced], passwords: format)
-      #expect(refused.successCount == 0 && refused.failures.count == 1)
-      #expect(try await accounts.session(forToken: session.token).account == session.account)
-    }
-    _ = try await accounts.signIn(withEmail: "x@b.kr", password: "bamboo lamp")
     // A hash needs its parameters.
     let without = try await accounts.importAccounts([try Self.person("z")])
     #expect(without.failures.map(\.error.code) == [.invalidPasswordHash])
     let many = Array(repeating: ImportedAccount(uid: "a"), count: 1_001)
     #expect(await code { _ = try await accounts.importAccounts(many) } == .invalidCount)
+    try await database.close()
+  }
+
+  @Test func `An import that is refused leaves the account as it was, session and all`()
+    async throws
+  {
+    let trial = Trial()
+    let database = try await trial.database()
+    let accounts = try await trial.accounts(in: database)
+    var taken = NewAccount(uid: "taken")
+    taken.email = "taken@b.kr"
+    taken.phoneNumber = "+8210"
+    _ = try await accounts.createAccount(taken)
+    let format = try Self.cheapFirebase().0
+    let session = try await accounts.createUser(withEmail: "x@b.kr", password: "bamboo lamp")
+    for change in [
+      { (account: inout ImportedAccount) in account.email = "taken@b.kr" },
+      { $0.phoneNumber = "+8210" },
+    ] {
+      let replaced = try Self.changed(session.account.uid, change)
+      let refused = try await accounts.importAccounts([replaced], passwords: format)
+      #expect(refused.successCount == 0 && refused.failures.count == 1)
+      #expect(try await accounts.session(forToken: session.token).account == session.account)
+    }
+    _ = try await accounts.signIn(withEmail: "x@b.kr", password: "bamboo lamp")
     try await database.close()
   }
 
