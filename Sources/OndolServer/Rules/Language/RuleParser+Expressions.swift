@@ -1,0 +1,245 @@
+// Expressions, by precedence: ?: then || && then == != then in is then < <= > >= then + - then * /
+// % then ! - and last members, calls and indexes. A chain of && or || is one expression of many
+// parts, so a long condition is not a deep one.
+
+#if Server
+  extension RuleParser {
+    /// An expression, which goes as far as it can.
+    mutating func expression() throws(RuleError) -> RuleSyntax {
+      try enter()
+      defer { depth -= 1 }
+      let condition = try disjunction()
+      guard try take("?") else { return condition }
+      let first = try expression()
+      try expect(":")
+      let second = try expression()
+      return try syntax(
+        .choice(condition, first, second), condition.span.through(second.span),
+        [condition, first, second])
+    }
+
+    private mutating func disjunction() throws(RuleError) -> RuleSyntax {
+      var parts = [try conjunction()]
+      while try take("||") { parts.append(try conjunction()) }
+      guard parts.count > 1 else { return parts[0] }
+      return try syntax(.any(parts), parts[0].span.through(parts[parts.count - 1].span), parts)
+    }
+
+    private mutating func conjunction() throws(RuleError) -> RuleSyntax {
+      var parts = [try comparison(0)]
+      while try take("&&") { parts.append(try comparison(0)) }
+      guard parts.count > 1 else { return parts[0] }
+      return try syntax(.all(parts), parts[0].span.through(parts[parts.count - 1].span), parts)
+    }
+
+    /// Binary operators, the weakest first. `in` and `is` have the second level.
+    private static let levels: [[String: RuleOperator]] = [
+      ["==": .equal, "!=": .notEqual], ["in": .contained],
+      ["<": .less, "<=": .lessOrEqual, ">": .greater, ">=": .greaterOrEqual],
+      ["+": .add, "-": .subtract], ["*": .multiply, "/": .divide, "%": .remainder],
+    ]
+    private static let levelOfIs = 1
+
+    /// Operators of this level and of stronger ones.
+    private mutating func comparison(_ level: Int) throws(RuleError) -> RuleSyntax {
+      guard level < Self.levels.count else { return try unary() }
+      var left = try comparison(level + 1)
+      while true {
+        if level == Self.levelOfIs, try takeName("is") {
+          left = try syntax(.isType(left, try type()), left.span, [left])
+        } else if let word = operatorWord, let next = Self.levels[level][word] {
+          try scanner.advance()
+          let right = try comparison(level + 1)
+          left = try syntax(
+            .binary(next, left, right), left.span.through(right.span), [left, right])
+        } else {
+          return left
+        }
+      }
+    }
+
+    private var operatorWord: String? {
+      switch scanner.token {
+      case .mark(let mark): mark
+      case .name(let name): name == "in" ? name : nil
+      default: nil
+      }
+    }
+
+    private mutating func type() throws(RuleError) -> RuleType {
+      guard case .name(let name) = scanner.token, let type = RuleType(rawValue: name) else {
+        let names = RuleType.allCases.map(\.rawValue).joined(separator: ", ")
+        throw scanner.error("is is followed by one of \(names)")
+      }
+      try scanner.advance()
+      return type
+    }
+
+    private mutating func unary() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      guard scanner.token == .mark("!") || scanner.token == .mark("-") else {
+        return try postfix()
+      }
+      try enter()
+      defer { depth -= 1 }
+      let isNot = try take("!")
+      if !isNot { try scanner.advance() }
+      let operand = try unary()
+      return try syntax(
+        isNot ? .not(operand) : .negated(operand), span(start, Int(operand.span.end)), [operand])
+    }
+
+    private mutating func postfix() throws(RuleError) -> RuleSyntax {
+      var value = try primary()
+      while true {
+        let start = Int(value.span.start)
+        if try take(".") {
+          guard case .name(let name) = scanner.token else {
+            throw scanner.error("a name is expected after .")
+          }
+          try scanner.advance()
+          guard scanner.token == .mark("(") else {
+            value = try syntax(.member(value, name), span(start, scanner.previousEnd), [value])
+            continue
+          }
+          let arguments = try arguments()
+          value = try syntax(
+            .method(value, name, arguments), span(start, scanner.previousEnd), [value] + arguments)
+        } else if try take("[") {
+          value = try subscripted(value)
+        } else {
+          return value
+        }
+      }
+    }
+
+    /// `[i]` or `[i:j]`, after the bracket.
+    private mutating func subscripted(_ value: RuleSyntax) throws(RuleError) -> RuleSyntax {
+      let start = Int(value.span.start)
+      let first = try expression()
+      if try take("]") {
+        return try syntax(.index(value, first), span(start, scanner.previousEnd), [value, first])
+      }
+      try expect(":")
+      let last = try expression()
+      try expect("]")
+      return try syntax(
+        .range(value, from: first, to: last), span(start, scanner.previousEnd),
+        [value, first, last])
+    }
+
+    private mutating func arguments() throws(RuleError) -> [RuleSyntax] {
+      try expect("(")
+      var arguments: [RuleSyntax] = []
+      while try !take(")") {
+        if !arguments.isEmpty { try expect(",") }
+        arguments.append(try expression())
+      }
+      return arguments
+    }
+
+    private mutating func primary() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      switch scanner.token {
+      case .name(let name): return try named(name)
+      case .int(let value): return try literal(.int(value))
+      case .float(let value): return try literal(.float(value))
+      case .string(let value): return try literal(.string(value))
+      case .bytes(let value): return try literal(.bytes(value))
+      case .mark("("):
+        try scanner.advance()
+        let inner = try expression()
+        try expect(")")
+        return inner
+      case .mark("["):
+        try scanner.advance()
+        var elements: [RuleSyntax] = []
+        while try !take("]") {
+          if !elements.isEmpty { try expect(",") }
+          // A comma may follow the last element.
+          if try take("]") { break }
+          elements.append(try expression())
+        }
+        return try syntax(.list(elements), span(start, scanner.previousEnd), elements)
+      case .mark("{"): return try map()
+      case .mark("/"): return try path()
+      default: throw scanner.error("a value is expected, and here is \(scanner.token.text)")
+      }
+    }
+
+    private mutating func named(_ name: String) throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      switch name {
+      case "true": return try literal(.bool(true))
+      case "false": return try literal(.bool(false))
+      case "null": return try literal(.null)
+      default: break
+      }
+      try scanner.advance()
+      guard scanner.token == .mark("(") else {
+        return try syntax(.name(name), span(start, scanner.previousEnd), [])
+      }
+      let arguments = try arguments()
+      return try syntax(.call(name, arguments), span(start, scanner.previousEnd), arguments)
+    }
+
+    private mutating func map() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      try expect("{")
+      var entries: [(key: RuleSyntax, value: RuleSyntax)] = []
+      while try !take("}") {
+        if !entries.isEmpty { try expect(",") }
+        if try take("}") { break }
+        let key = try expression()
+        try expect(":")
+        entries.append((key, try expression()))
+      }
+      return try syntax(
+        .map(entries), span(start, scanner.previousEnd), entries.flatMap { [$0.key, $0.value] })
+    }
+
+    /// `/databases/$(database)/documents/…`, read by its bytes between the values.
+    private mutating func path() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      var position = start
+      var parts: [RulePathPart<RuleSyntax>] = []
+      var values: [RuleSyntax] = []
+      while scanner.byte(at: position) == UInt8(ascii: "/") {
+        position += 1
+        if scanner.byte(at: position) == UInt8(ascii: "$"),
+          scanner.byte(at: position + 1) == UInt8(ascii: "(")
+        {
+          try scanner.resume(at: position + 2)
+          let value = try expression()
+          guard scanner.token == .mark(")") else { throw scanner.error("a $( has no )") }
+          position = scanner.position
+          values.append(value)
+          parts.append(.value(value))
+        } else {
+          parts.append(.segment(try segment(at: &position)))
+        }
+      }
+      try scanner.resume(at: position)
+      return try syntax(.path(parts), span(start, position), values)
+    }
+
+    private mutating func literal(_ value: RuleValue) throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
+      try scanner.advance()
+      return try syntax(.literal(value), span(start, scanner.previousEnd), [])
+    }
+
+    /// An expression over others, which must not be too high: its evaluation recurses.
+    private func syntax(
+      _ form: RuleSyntax.Form, _ span: RuleSpan, _ parts: [RuleSyntax]
+    ) throws(RuleError) -> RuleSyntax {
+      let height = (parts.map(\.height).max() ?? 0) + 1
+      guard height <= RuleLimits.nesting else {
+        throw scanner.error(
+          "an expression has more than \(RuleLimits.nesting) operators within each other",
+          at: Int(span.start))
+      }
+      return RuleSyntax(form: form, span: span, height: height)
+    }
+  }
+#endif

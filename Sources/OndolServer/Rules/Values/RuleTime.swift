@@ -1,0 +1,177 @@
+// Moments and lengths of time, to the nanosecond, with a calendar of their own: what the language
+// needs of one is the civil date in UTC. Sums that overflow have no answer, and so deny.
+
+#if Server
+  /// A length of time: whole seconds, rounded down, and the nanoseconds above them.
+  struct RuleInstant: Sendable, Hashable, Comparable {
+    static let nanosecondsInSecond: Int64 = 1_000_000_000
+
+    let seconds: Int64
+    /// Below a second, and never negative.
+    let nanoseconds: Int64
+
+    init(seconds: Int64) {
+      self.seconds = seconds
+      nanoseconds = 0
+    }
+
+    /// Nil when the seconds overflow.
+    init?(seconds: Int64, nanoseconds: Int64) {
+      let (whole, rest) = nanoseconds.dividedDown(by: Self.nanosecondsInSecond)
+      let (sum, overflow) = seconds.addingReportingOverflow(whole)
+      if overflow { return nil }
+      self.seconds = sum
+      self.nanoseconds = rest
+    }
+
+    static func < (one: RuleInstant, other: RuleInstant) -> Bool {
+      (one.seconds, one.nanoseconds) < (other.seconds, other.nanoseconds)
+    }
+
+    func adding(_ other: RuleInstant) -> RuleInstant? {
+      let (sum, overflow) = seconds.addingReportingOverflow(other.seconds)
+      return overflow
+        ? nil : RuleInstant(seconds: sum, nanoseconds: nanoseconds + other.nanoseconds)
+    }
+
+    func subtracting(_ other: RuleInstant) -> RuleInstant? {
+      let (rest, overflow) = seconds.subtractingReportingOverflow(other.seconds)
+      return overflow
+        ? nil : RuleInstant(seconds: rest, nanoseconds: nanoseconds - other.nanoseconds)
+    }
+  }
+
+  /// A moment in UTC, of the years 1 to 9999.
+  struct RuleTimestamp: Sendable, Hashable {
+    private static let possibleSeconds: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
+
+    /// Since 1970.
+    let instant: RuleInstant
+
+    /// Nil outside the years 1 to 9999.
+    init?(_ instant: RuleInstant) {
+      guard Self.possibleSeconds.contains(instant.seconds) else { return nil }
+      self.instant = instant
+    }
+
+    /// Nil outside the years 1 to 9999.
+    init?(seconds: Int64, nanoseconds: Int64 = 0) {
+      guard let instant = RuleInstant(seconds: seconds, nanoseconds: nanoseconds) else {
+        return nil
+      }
+      self.init(instant)
+    }
+
+    /// Nil outside the years 1 to 9999.
+    init?(milliseconds: Int64) {
+      let (seconds, rest) = milliseconds.dividedDown(by: 1_000)
+      self.init(seconds: seconds, nanoseconds: rest * 1_000_000)
+    }
+
+    /// Midnight of a day; nil when there is no such day in the years 1 to 9999.
+    init?(year: Int64, month: Int64, day: Int64) {
+      guard let date = RuleDate(year: year, month: month, day: day) else { return nil }
+      instant = RuleInstant(seconds: date.daysSince1970 * RuleDate.secondsInDay)
+    }
+
+    /// Since 1970, rounded down.
+    var milliseconds: Int64 { instant.seconds * 1_000 + instant.nanoseconds / 1_000_000 }
+
+    var date: RuleDate {
+      RuleDate(daysSince1970: instant.seconds.dividedDown(by: RuleDate.secondsInDay).quotient)
+    }
+
+    var secondOfDay: Int64 { instant.seconds.dividedDown(by: RuleDate.secondsInDay).remainder }
+
+    /// Midnight before it.
+    var midnight: RuleTimestamp {
+      RuleTimestamp(RuleInstant(seconds: instant.seconds - secondOfDay)) ?? self
+    }
+  }
+
+  /// A length of time, which may be negative.
+  struct RuleDuration: Sendable, Hashable {
+    let length: RuleInstant
+
+    init(_ length: RuleInstant) { self.length = length }
+
+    /// Nil when it is beyond what can be counted.
+    init?(seconds: Int64, nanoseconds: Int64) {
+      guard let length = RuleInstant(seconds: seconds, nanoseconds: nanoseconds) else { return nil }
+      self.length = length
+    }
+
+    /// Whole seconds, rounded towards zero.
+    var seconds: Int64 {
+      length.seconds < 0 && length.nanoseconds > 0 ? length.seconds + 1 : length.seconds
+    }
+
+    /// What is beside the whole seconds, with their sign.
+    var nanoseconds: Int64 {
+      length.seconds < 0 && length.nanoseconds > 0
+        ? length.nanoseconds - RuleInstant.nanosecondsInSecond : length.nanoseconds
+    }
+
+    /// Nil when it overflows.
+    var magnitude: RuleDuration? {
+      if length.seconds >= 0 { return self }
+      return RuleInstant(seconds: 0).subtracting(length).map { RuleDuration($0) }
+    }
+  }
+
+  /// A day of the Gregorian calendar, also before it was introduced.
+  struct RuleDate: Sendable, Hashable {
+    static let secondsInDay: Int64 = 86_400
+
+    let daysSince1970: Int64
+    let year: Int64
+    let month: Int64
+    let day: Int64
+
+    /// Days are counted in eras of 400 years, from a 1 March, so that the leap day is the last.
+    init(daysSince1970: Int64) {
+      let (shifted, _) = daysSince1970.addingReportingOverflow(719_468)
+      let (era, dayOfEra) = shifted.dividedDown(by: 146_097)
+      let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+      let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+      let shiftedMonth = (5 * dayOfYear + 2) / 153
+      self.daysSince1970 = daysSince1970
+      day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+      month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+      year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+    }
+
+    init?(year: Int64, month: Int64, day: Int64) {
+      guard (1...9_999).contains(year), (1...12).contains(month), (1...31).contains(day) else {
+        return nil
+      }
+      let shiftedYear = month <= 2 ? year - 1 : year
+      let (era, yearOfEra) = shiftedYear.dividedDown(by: 400)
+      let shiftedMonth = month > 2 ? month - 3 : month + 9
+      let dayOfYear = (153 * shiftedMonth + 2) / 5 + day - 1
+      let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+      self.init(daysSince1970: era * 146_097 + dayOfEra - 719_468)
+      // 30 February becomes a day of March on the way.
+      guard self.month == month, self.day == day else { return nil }
+    }
+
+    /// 1 is Monday, 7 is Sunday.
+    var dayOfWeek: Int64 {
+      daysSince1970.dividedDown(by: 7).remainder.advanced(by: 3) % 7 + 1
+    }
+
+    /// 1 is 1 January.
+    var dayOfYear: Int64 {
+      let first = RuleDate(year: year, month: 1, day: 1)?.daysSince1970 ?? daysSince1970
+      return daysSince1970 - first + 1
+    }
+  }
+
+  extension Int64 {
+    /// The quotient rounded down, and a remainder that is never negative. `divisor` is positive.
+    func dividedDown(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+      let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+      return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+  }
+#endif
