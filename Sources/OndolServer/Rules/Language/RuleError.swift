@@ -33,6 +33,8 @@
     static let sourceBytes = 256 * 1024
     /// Brackets, calls and blocks within each other: parsing and evaluating recurse.
     static let nesting = 100
+    /// Segments of a path, with those of the matches around it.
+    static let segments = 200
     /// Calls of functions within each other.
     static let callDepth = 20
     /// `let`s of a function.

@@ -218,6 +218,7 @@
         } else {
           parts.append(.segment(try segment(at: &position)))
         }
+        try limit(parts.count, at: position)
       }
       try scanner.resume(at: position)
       return try syntax(.path(parts), span(start, position), values)

@@ -6,6 +6,8 @@
     var scanner: RuleScanner
     /// Expressions and blocks that are being read.
     var depth = 0
+    /// Segments of the paths of the matches that are being read.
+    private var segmentCount = 0
 
     init(_ text: String) throws(RuleError) {
       scanner = try RuleScanner(text)
@@ -34,7 +36,7 @@
         guard try takeName("service") else {
           throw scanner.error("a service is expected, and here is \(scanner.token.text)")
         }
-        let start = scanner.previousEnd
+        let start = scanner.start
         var name = try self.name("the name of a service")
         while try take(".") { name += "." + (try self.name("the name of a service")) }
         guard name == "cloud.firestore" || name == "firebase.storage" else {
@@ -60,12 +62,13 @@
       defer { depth -= 1 }
       try expect("{")
       while try !take("}") {
+        let start = scanner.start
         if try takeName("match") {
           block.blocks.append(try match())
         } else if try takeName("function") {
           block.functions.append(try function())
         } else if !isService, try takeName("allow") {
-          block.allows.append(try allow())
+          block.allows.append(try allow(from: start))
         } else if try !take(";") {
           let expected = isService ? "match or function" : "match, allow or function"
           throw scanner.error("\(expected) is expected, and here is \(scanner.token.text)")
@@ -81,14 +84,24 @@
       var position = scanner.start
       while scanner.byte(at: position) == UInt8(ascii: "/") {
         block.segments.append(try matchSegment(at: &position))
+        try limit(segmentCount + block.segments.count, at: position)
       }
       try scanner.resume(at: position)
       let rests = block.segments.count { if case .rest = $0 { true } else { false } }
       guard rests <= 1 else {
         throw scanner.error("the path of a match has one {…=**} at most", at: position)
       }
+      segmentCount += block.segments.count
       try body(of: &block, isService: false)
+      segmentCount -= block.segments.count
       return block
+    }
+
+    /// Refuses a path with too many segments: matching one recurses.
+    func limit(_ segments: Int, at position: Int) throws(RuleError) {
+      guard segments <= RuleLimits.segments else {
+        throw scanner.error("a path has at most \(RuleLimits.segments) segments", at: position)
+      }
     }
 
     /// `/name`, `/{name}` or `/{name=**}`.
@@ -126,8 +139,7 @@
       return text
     }
 
-    private mutating func allow() throws(RuleError) -> RuleAllowSyntax {
-      let start = scanner.previousEnd
+    private mutating func allow(from start: Int) throws(RuleError) -> RuleAllowSyntax {
       var methods: RuleMethods = []
       repeat {
         guard case .name(let name) = scanner.token, let method = RuleMethods.byName[name] else {
