@@ -60,8 +60,9 @@
       return RuleVerdict(
         isAllowed: walk.isAllowed,
         considered: walk.considered.map { allow, outcome in
-          RuleVerdict.Considered(place: source.place(of: allow.span), outcome: outcome)
+          RuleVerdict.Considered(span: allow.span, source: source, outcome: outcome)
         },
+        decision: walk.isAllowed ? walk.considered.count - 1 : nil,
         steps: walk.evaluation.recorder?.steps ?? [])
     }
 

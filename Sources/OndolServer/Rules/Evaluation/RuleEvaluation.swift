@@ -291,19 +291,19 @@
 
     mutating func note(_ node: RuleNode, _ value: RuleValue) {
       if case .constant = node.form { return }
-      note(node, value.text(limit: 120))
+      note(node.span, value.text(limit: 120))
     }
 
     mutating func note(_ node: RuleNode, _ failure: RuleFailure) {
-      note(node, "failed: \(failure)")
+      note(node.span, "failed: \(failure)")
     }
 
-    private mutating func note(_ node: RuleNode, _ result: String) {
+    mutating func note(_ span: RuleSpan, _ result: String) {
       guard steps.count < Self.mostSteps else { return }
-      let expression = source.text(of: node.span)
+      let expression = source.text(of: span)
       steps.append(
         RuleVerdict.Step(
-          place: source.place(of: node.span), expression: String(expression.prefix(200)),
+          place: source.place(of: span), expression: String(expression.prefix(200)),
           result: result))
     }
   }

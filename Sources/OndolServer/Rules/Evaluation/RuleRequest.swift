@@ -64,7 +64,7 @@
 
   /// What rules decided, and why.
   struct RuleVerdict: Sendable {
-    /// An `allow` that was for the request, and what became of its condition.
+    /// An `allow`, or a rule of a tree, that was asked, and what became of it.
     struct Considered: Sendable {
       enum Outcome: Sendable, Hashable {
         case held
@@ -72,8 +72,12 @@
         case failed(RuleFailure)
       }
 
-      let place: RulePlace
+      let span: RuleSpan
+      let source: RuleSource
       let outcome: Outcome
+
+      /// - Complexity: O(length of the file), so it is counted only when someone asks.
+      var place: RulePlace { source.place(of: span) }
     }
 
     /// A value that was seen on the way.
@@ -86,26 +90,27 @@
     }
 
     let isAllowed: Bool
-    /// The allows that were for the request, in their order. The last one decided, if any did.
-    /// Empty when none was.
+    /// What was asked, in its order. Empty when nothing is for the path and the method.
     let considered: [Considered]
+    /// Which of them decided. Nil when the request is denied because none allowed it.
+    let decision: Int?
     /// What was seen, when an explanation was asked for.
     let steps: [Step]
 
-    /// The `allow` that allowed the request.
-    var decidedAt: RulePlace? { isAllowed ? considered.last?.place : nil }
+    /// The place of the rule that decided.
+    var decidedAt: RulePlace? { decision.map { considered[$0].place } }
   }
 
   extension RuleVerdict: CustomStringConvertible {
-    /// A line of the verdict, a line of each allow that was considered, and the steps.
+    /// A line of the verdict, a line of each rule that was asked, and the steps.
     var description: String {
       var lines = [isAllowed ? "allowed" : "denied"]
-      if considered.isEmpty { lines.append("  no allow is for this path and method") }
-      for allow in considered {
-        switch allow.outcome {
-        case .held: lines.append("  \(allow.place): holds")
-        case .didNotHold: lines.append("  \(allow.place): does not hold")
-        case .failed(let failure): lines.append("  \(allow.place): \(failure)")
+      if considered.isEmpty { lines.append("  no rule is for this path and method") }
+      for rule in considered {
+        switch rule.outcome {
+        case .held: lines.append("  \(rule.place): holds")
+        case .didNotHold: lines.append("  \(rule.place): does not hold")
+        case .failed(let failure): lines.append("  \(rule.place): \(failure)")
         }
       }
       for step in steps { lines.append("  \(step.place): \(step.expression) → \(step.result)") }
