@@ -117,6 +117,21 @@
       }
     }
 
+    @Test func `Deep expressions in deep calls are refused or denied`() throws {
+      for height in [10, 16, 40, 95] {
+        let functions = (0..<20).map { index in
+          let below = index == 0 ? "true" : "f\(index - 1)()"
+          return "function f\(index)() { return \(String(repeating: "!", count: height))\(below); }"
+        }
+        for functions in [functions, functions.reversed()] {
+          let text = RuleStage.file("f19()", functions: functions.joined(separator: "\n"))
+          guard let rules = try? RuleSet(parsing: text) else { continue }
+          let verdict = rules.verdict(try RuleStage.request(), documents: NoRuleDocuments())
+          #expect(verdict.isAllowed == (height < 16))
+        }
+      }
+    }
+
     @Test func `A request evaluates 1,000 expressions, and no more`() throws {
       func condition(_ count: Int) -> String {
         Array(repeating: "1 == 1", count: count).joined(separator: " && ")

@@ -108,6 +108,8 @@
         .proven),
       RuleProofRow("[resource.data.owner] == ['anna']", [], .notProven),
       RuleProofRow("resource.data.x ? true : true", [], .notProven),
+      RuleProofRow("!('path' in request)", [], .notProven),
+      RuleProofRow("resource.data.__name__ == 1", [field("__name__", .equal(.int(1)))], .notProven),
       RuleProofRow("resource.data.x == resource.data.x", [], .notProven),
     ]
 

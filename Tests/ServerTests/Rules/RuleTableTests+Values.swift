@@ -181,6 +181,9 @@
       RuleRow("database == '(default)'", "database == 'other'"),
       RuleRow("resource.data.nothing == null", "resource.data.nothing.more == null"),
       RuleRow("request.auth is map", "request.auth is string"),
+      RuleRow("request['method'] == 'update'", "request['method'] == 'get'"),
+      RuleRow("'auth' in request", "'user' in request"),
+      RuleRow("resource['data'].title == 'Lamp'", "resource.title == 'Lamp'"),
     ]
 
     static let reads = [

@@ -124,13 +124,8 @@
         return .list(fields.keys.sorted().compactMap { fields[$0] })
       case .get: return try field(fields, arguments[0], default: arguments[1])
       case .diff:
-        switch arguments[0] {
-        case .map(let others): return try difference(fields, others)
-        case .document(let document):
-          guard case .map(let others) = document.data else { throw .wrongType("diff") }
-          return try difference(fields, others)
-        default: throw .wrongType("diff")
-        }
+        guard case .map(let others) = arguments[0] else { throw .wrongType("diff") }
+        return try difference(fields, others)
       default: return try noMethod(method, .map([:]))
       }
     }

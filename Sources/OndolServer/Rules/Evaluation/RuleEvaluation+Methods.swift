@@ -14,7 +14,6 @@
       case .list(let elements): return try list(method, elements, arguments)
       case .set(let elements): return try set(method, elements, arguments)
       case .map(let fields): return try map(method, fields, arguments)
-      case .document(let document): return try self.method(method, of: document.data, arguments)
       case .difference(let difference): return try keys(method, of: difference)
       case .timestamp(let moment): return try timestamp(method, moment)
       case .duration(let duration): return try self.duration(method, duration)

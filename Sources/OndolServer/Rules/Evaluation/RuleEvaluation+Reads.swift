@@ -23,10 +23,10 @@
 
     /// `request` itself, which hardly any rule uses.
     var wholeRequest: RuleValue {
+      // The documents of a list have it in parts only.
+      if conditions != nil { return .unknown(.anything) }
       var fields: [String: RuleValue] = [:]
-      for name in RuleRequestField.allCases where !field(name).isUnknown {
-        fields[name.rawValue] = field(name)
-      }
+      for name in RuleRequestField.allCases { fields[name.rawValue] = field(name) }
       return .map(fields)
     }
 

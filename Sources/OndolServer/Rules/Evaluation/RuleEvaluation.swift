@@ -16,7 +16,7 @@
     /// Expressions within each other, through calls. A bound of the stack.
     static let mostNesting = 300
     /// Characters, elements and steps of patterns that a request goes through.
-    static let mostWork = 20_000_000
+    static let mostWork = 10_000_000
 
     /// A parameter or a `let` of a function that runs.
     enum Local {

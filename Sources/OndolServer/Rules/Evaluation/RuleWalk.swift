@@ -102,8 +102,6 @@
           ask(allow)
         }
         evaluation.captures = captures
-      } else if !match.allows.isEmpty, path[position...].allSatisfy({ !$0.isOne }) {
-        isOpen = true
       }
       visit(match.matches, at: position)
     }

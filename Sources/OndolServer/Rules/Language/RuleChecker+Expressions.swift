@@ -3,7 +3,12 @@
 #if Server
   extension RuleChecker {
     mutating func check(_ syntax: RuleSyntax) throws(RuleError) -> RuleNode {
-      RuleNode(try form(of: syntax), syntax.span)
+      depth += 1
+      defer { depth -= 1 }
+      guard depth <= RuleLimits.checkedNesting else {
+        throw error("expressions and the functions that they call are nested too deep", syntax.span)
+      }
+      return RuleNode(try form(of: syntax), syntax.span)
     }
 
     private mutating func form(of syntax: RuleSyntax) throws(RuleError) -> RuleNode.Form {

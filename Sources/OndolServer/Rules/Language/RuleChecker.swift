@@ -30,6 +30,8 @@
     /// go.
     private var locals: Locals?
     private var runningCalls = 0
+    /// Expressions that are being checked, through the functions that they call.
+    var depth = 0
 
     private struct Locals {
       var parameters: [String: Int] = [:]

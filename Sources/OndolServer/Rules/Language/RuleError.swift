@@ -33,6 +33,8 @@
     static let sourceBytes = 256 * 1024
     /// Brackets, calls and blocks within each other: parsing and evaluating recurse.
     static let nesting = 100
+    /// The same through all the functions that call each other: their checking recurses, too.
+    static let checkedNesting = 500
     /// Segments of a path, with those of the matches around it.
     static let segments = 200
     /// Calls of functions within each other.

@@ -12,7 +12,10 @@
 
     private let conditions: [RuleQuery.Condition]
 
-    init(_ conditions: [RuleQuery.Condition]) { self.conditions = conditions }
+    /// What is said of the documents' names is left out: a rule has them as no field.
+    init(_ conditions: [RuleQuery.Condition]) {
+      self.conditions = conditions.filter { $0.field != ["__name__"] }
+    }
 
     /// What is said of exactly this field.
     private func tests(of field: [String]) -> [Test] {
