@@ -30,6 +30,7 @@
       var matches: [RuleService: [RuleMatch]] = [:]
       for (name, block) in file.services {
         guard let service = RuleService(rawValue: name) else { continue }
+        let block = RuleBlockSyntax(functions: file.functions, blocks: [block])
         var checker = RuleChecker(source: source, service: service, version: version)
         matches[service] = try checker.check(block)
       }

@@ -159,6 +159,19 @@
       #expect(rules.has(.firestore) && !rules.has(.storage))
     }
 
+    @Test func `A function of the file is seen by its services, and may be hidden`() throws {
+      let text = """
+        function f() { return true; }
+        function g() { return false; }
+        service cloud.firestore {
+          function g() { return f(); }
+          match /databases/{database}/documents/items/{item} { allow get: if g(); }
+        }
+        """
+      #expect(try isAllowed(text, .get, ["items", "a"]))
+      #expect(throws: RuleError.self) { try RuleSet(parsing: text + "function f() { return 1; }") }
+    }
+
     @Test func `A service that has no rules is denied`() throws {
       let storage = "service firebase.storage { match /b/{bucket}/o { match /{all=**} "
       let text = storage + "{ allow read, write; } } }"

@@ -7,8 +7,8 @@
     ) throws(RuleFailure) -> RuleValue {
       switch builtin {
       case .debug: return arguments[0]
-      case .get, .firestoreGet: return try document(at: arguments[0], afterWrites: false)
-      case .getAfter: return try document(at: arguments[0], afterWrites: true)
+      case .get, .firestoreGet: return try existing(arguments[0], afterWrites: false)
+      case .getAfter: return try existing(arguments[0], afterWrites: true)
       case .exists, .firestoreExists: return try exists(arguments[0], afterWrites: false)
       case .existsAfter: return try exists(arguments[0], afterWrites: true)
       default: break
@@ -187,12 +187,12 @@
       }
     }
 
-    /// Big-endian, as it is usually written.
+    /// The lowest byte first, as Firebase has it.
     func bytes(of content: [UInt8]) -> [UInt8] {
       var sum = UInt32.max
       for byte in content { sum = table[Int(UInt8(truncatingIfNeeded: sum) ^ byte)] ^ sum >> 8 }
       sum = ~sum
-      return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
+      return [0, 8, 16, 24].map { UInt8(truncatingIfNeeded: sum >> $0) }
     }
   }
 #endif

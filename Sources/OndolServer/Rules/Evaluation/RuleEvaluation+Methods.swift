@@ -132,7 +132,7 @@
       switch method {
       case .size: return .int(Int64(bytes.count))
       case .toHexString:
-        let digits = Array("0123456789abcdef".utf8)
+        let digits = Array("0123456789ABCDEF".utf8)
         let hex = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
         return .string(String(decoding: hex, as: UTF8.self))
       case .toBase64: return .string(base64(bytes))
@@ -140,8 +140,9 @@
       }
     }
 
+    /// With the alphabet of addresses, as Firebase has it, and padded.
     private func base64(_ bytes: [UInt8]) -> String {
-      let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+      let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
       var text: [UInt8] = []
       text.reserveCapacity(bytes.count / 3 * 4 + 4)
       for start in stride(from: 0, to: bytes.count, by: 3) {

@@ -68,17 +68,17 @@
       return .path(segments)
     }
 
-    /// Replaces the segments `$(name)`.
+    /// Replaces the segments `$(name)` and `{name}`.
     func bound(
       _ segments: [String], _ fields: [String: RuleValue]
     ) throws(RuleFailure) -> RuleValue {
       var bound: [String] = []
       for text in segments {
-        guard text.hasPrefix("$("), text.hasSuffix(")") else {
+        guard let name = text.boundName else {
           bound.append(text)
           continue
         }
-        switch fields.field(String(text.dropFirst(2).dropLast())) {
+        switch fields.field(name) {
         case .string(let value): bound.append(try segment(value))
         case .path(let inner): bound += inner
         case nil: bound.append(text)
@@ -90,8 +90,18 @@
 
     // MARK: - Documents
 
+    /// The document at a path. A missing one fails: Firebase's reference says null, and its servers
+    /// deny.
+    mutating func existing(
+      _ path: RuleValue, afterWrites: Bool
+    ) throws(RuleFailure) -> RuleValue {
+      let found = try document(at: path, afterWrites: afterWrites)
+      if case .null = found { throw .noDocument }
+      return found
+    }
+
     /// The document at a path, or null.
-    mutating func document(
+    private mutating func document(
       at path: RuleValue, afterWrites: Bool
     ) throws(RuleFailure) -> RuleValue {
       guard case .path(let segments) = path else { return try unsuited("get", path) }
@@ -122,6 +132,15 @@
       case .unknown: .unknown(.anything)
       default: .bool(true)
       }
+    }
+  }
+
+  extension String {
+    /// The name in `$(name)` or `{name}`.
+    fileprivate var boundName: String? {
+      if hasPrefix("$("), hasSuffix(")") { return String(dropFirst(2).dropLast()) }
+      if hasPrefix("{"), hasSuffix("}") { return String(dropFirst().dropLast()) }
+      return nil
     }
   }
 #endif

@@ -7,6 +7,8 @@
     case noMember(String)
     /// A member of null.
     case null(String)
+    /// A document that `get` asks for and that is not there.
+    case noDocument
     /// Values for which there is no such operation.
     case wrongType(String)
     case overflow
@@ -34,6 +36,7 @@
     var description: String {
       switch self {
       case .noMember(let name): "there is no \"\(name)\""
+      case .noDocument: "the document does not exist"
       case .null(let name): "null has no \"\(name)\""
       case .wrongType(let operation): "\(operation) is not for these types"
       case .overflow: "the number is beyond 64 bits"

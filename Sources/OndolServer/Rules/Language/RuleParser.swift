@@ -16,6 +16,8 @@
     struct File {
       /// 1 when the file does not say.
       var version = 1
+      /// Functions that all services see.
+      var functions: [RuleFunctionSyntax] = []
       /// The services by their names, as in `cloud.firestore`.
       var services: [(name: String, block: RuleBlockSyntax)] = []
     }
@@ -33,6 +35,10 @@
         _ = try take(";")
       }
       while scanner.token != .end {
+        if try takeName("function") {
+          file.functions.append(try function())
+          continue
+        }
         guard try takeName("service") else {
           throw scanner.error("a service is expected, and here is \(scanner.token.text)")
         }
