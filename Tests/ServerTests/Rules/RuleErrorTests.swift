@@ -116,6 +116,17 @@
       #expect("\(verdict)".hasPrefix("denied\n"))
     }
 
+    @Test func `An explanation shows expressions with their brackets`() throws {
+      let condition = "!((1 == 2) || (2)[0] in [1]) && (/a/$('b')) is path"
+      let verdict = try RuleStage.verdict(condition, explain: true)
+      let steps = verdict.steps.map(\.expression)
+      #expect(
+        steps == [
+          "1 == 2", "(2)[0]", "(2)[0] in [1]", "(1 == 2) || (2)[0] in [1]",
+          "!((1 == 2) || (2)[0] in [1])", "/a/$('b')", "(/a/$('b')) is path", condition,
+        ])
+    }
+
     @Test func `A path that nothing matches is denied without an allow`() throws {
       let rules = try RuleSet(parsing: RuleStage.file("true"))
       let verdict = rules.verdict(

@@ -22,9 +22,6 @@
   struct RuleSpan: Sendable, Hashable {
     var start: Int32
     var end: Int32
-
-    /// From the beginning of one to the end of the other.
-    func through(_ other: RuleSpan) -> RuleSpan { RuleSpan(start: start, end: other.end) }
   }
 
   /// What a rules file may have at most. A file beyond it is refused.

@@ -8,28 +8,31 @@
     mutating func expression() throws(RuleError) -> RuleSyntax {
       try enter()
       defer { depth -= 1 }
+      let start = scanner.start
       let condition = try disjunction()
       guard try take("?") else { return condition }
       let first = try expression()
       try expect(":")
       let second = try expression()
       return try syntax(
-        .choice(condition, first, second), condition.span.through(second.span),
+        .choice(condition, first, second), span(start, scanner.previousEnd),
         [condition, first, second])
     }
 
     private mutating func disjunction() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
       var parts = [try conjunction()]
       while try take("||") { parts.append(try conjunction()) }
       guard parts.count > 1 else { return parts[0] }
-      return try syntax(.any(parts), parts[0].span.through(parts[parts.count - 1].span), parts)
+      return try syntax(.any(parts), span(start, scanner.previousEnd), parts)
     }
 
     private mutating func conjunction() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
       var parts = [try comparison(0)]
       while try take("&&") { parts.append(try comparison(0)) }
       guard parts.count > 1 else { return parts[0] }
-      return try syntax(.all(parts), parts[0].span.through(parts[parts.count - 1].span), parts)
+      return try syntax(.all(parts), span(start, scanner.previousEnd), parts)
     }
 
     /// Binary operators, the weakest first. `in` and `is` have the second level.
@@ -43,15 +46,17 @@
     /// Operators of this level and of stronger ones.
     private mutating func comparison(_ level: Int) throws(RuleError) -> RuleSyntax {
       guard level < Self.levels.count else { return try unary() }
+      let start = scanner.start
       var left = try comparison(level + 1)
       while true {
         if level == Self.levelOfIs, try takeName("is") {
-          left = try syntax(.isType(left, try type()), left.span, [left])
+          let type = try type()
+          left = try syntax(.isType(left, type), span(start, scanner.previousEnd), [left])
         } else if let word = operatorWord, let next = Self.levels[level][word] {
           try scanner.advance()
           let right = try comparison(level + 1)
           left = try syntax(
-            .binary(next, left, right), left.span.through(right.span), [left, right])
+            .binary(next, left, right), span(start, scanner.previousEnd), [left, right])
         } else {
           return left
         }
@@ -86,13 +91,13 @@
       if !isNot { try scanner.advance() }
       let operand = try unary()
       return try syntax(
-        isNot ? .not(operand) : .negated(operand), span(start, Int(operand.span.end)), [operand])
+        isNot ? .not(operand) : .negated(operand), span(start, scanner.previousEnd), [operand])
     }
 
     private mutating func postfix() throws(RuleError) -> RuleSyntax {
+      let start = scanner.start
       var value = try primary()
       while true {
-        let start = Int(value.span.start)
         if try take(".") {
           guard case .name(let name) = scanner.token else {
             throw scanner.error("a name is expected after .")
@@ -106,7 +111,7 @@
           value = try syntax(
             .method(value, name, arguments), span(start, scanner.previousEnd), [value] + arguments)
         } else if try take("[") {
-          value = try subscripted(value)
+          value = try subscripted(value, from: start)
         } else {
           return value
         }
@@ -114,8 +119,9 @@
     }
 
     /// `[i]` or `[i:j]`, after the bracket.
-    private mutating func subscripted(_ value: RuleSyntax) throws(RuleError) -> RuleSyntax {
-      let start = Int(value.span.start)
+    private mutating func subscripted(
+      _ value: RuleSyntax, from start: Int
+    ) throws(RuleError) -> RuleSyntax {
       let first = try expression()
       if try take("]") {
         return try syntax(.index(value, first), span(start, scanner.previousEnd), [value, first])
