@@ -44,7 +44,7 @@ import Testing
     let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
     var wanted = Set(FuzzTargets.all.map { $0.name })
     #if !Server
-      wanted.insert("firestore-request")
+      wanted.formUnion(["firestore-request", "rules"])
     #endif
     #expect(Set(folders) == wanted)
     let top = try #require(FileManager.default.enumerator(atPath: Self.corpus.path))

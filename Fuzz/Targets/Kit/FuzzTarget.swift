@@ -31,7 +31,9 @@ package enum FuzzTargets {
 
   /// Those that need the trait Server.
   #if Server
-    private static let served: [any FuzzTarget.Type] = [FirestoreRequestTarget.self]
+    private static let served: [any FuzzTarget.Type] = [
+      FirestoreRequestTarget.self, RulesTarget.self,
+    ]
   #else
     private static let served: [any FuzzTarget.Type] = []
   #endif
