@@ -86,7 +86,7 @@
     @Test(arguments: Seeds.first(20))
     func `A pattern matches what trying every way matches`(seed: UInt64) throws {
       var random = SeededRandom(seed: seed)
-      for _ in 0..<200 {
+      for _ in 0..<100 {
         let sample = Sample.random(&random, depth: 3)
         let pattern = try RulePattern(sample.text)
         for _ in 0..<10 {

@@ -172,7 +172,7 @@
     func `What is proven holds for every document of the answer`(seed: UInt64) throws {
       var random = SeededRandom(seed: seed)
       var proven = 0
-      for _ in 0..<250 {
+      for _ in 0..<120 {
         let conditions = (0..<random.below(4)).map { _ in RandomRules.condition(&random) }
         let rule = RandomRules.expression(&random, conditions, depth: 3)
         let rules = try RuleSet(parsing: RuleStage.file(rule))
