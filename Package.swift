@@ -97,6 +97,8 @@ let package = Package(
       name: "OndolServer",
       dependencies: [
         "Ondol", "OndolWire", .product(name: "Logging", package: "swift-log"),
+        // What rules compute digests with.
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "FlyingFox", package: "FlyingFox", condition: .when(traits: ["Server"])),
         .product(name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Server"])),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),

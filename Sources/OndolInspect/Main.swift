@@ -60,7 +60,9 @@ struct Main: AsyncParsableCommand {
           RecoverCommand.self, RepairCommand.self, CompactCommand.self, EncryptCommand.self,
           DecryptCommand.self, RekeyCommand.self,
         ]),
-      CommandGroup(name: "Serve", subcommands: [ServeCommand.self, ServerCommand.self]),
+      CommandGroup(
+        name: "Serve",
+        subcommands: [ServeCommand.self, RulesCommand.self, ServerCommand.self]),
       CommandGroup(name: "Start", subcommands: [NewCommand.self]),
       CommandGroup(
         name: "Look into the files",

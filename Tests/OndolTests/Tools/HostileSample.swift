@@ -67,6 +67,8 @@ struct HostileSample {
     try write("key", String(repeating: "k", count: 32))
     try write(
       "lines\(Self.orders)", "{\"\(Self.marks)\": }\n{\"__\(Self.marks)__\": 1}\n{\"id\": \"i\"}")
+    try write("rules\(Self.orders)", "service cloud.firestore { match /\(Self.orders)")
+    try write("whole.rules", "service cloud.firestore { match /{p=**} { allow get: if true; } }")
     try write("indexes.json", Self.declared(#""order": "\#(Self.json)""#))
     try write("vectors.json", Self.declared(#""vectorConfig": {"dimension": 3}"#))
   }
@@ -151,6 +153,10 @@ extension HostileSample {
       "shell": [.init(place, status: 0, endsAfter: "ondol> ")],
       "console": [.init(none, status: 3)],
       "serve": [.init(place, "--grace=-1", status: 2)],
+      "rules check": [.init(scratch.path("rules\(Self.orders)"), status: 1)],
+      "rules test": [
+        .init(scratch.path("whole.rules"), scratch.path("lines\(Self.orders)"), status: 1)
+      ],
     ]
   }
 
