@@ -83,7 +83,9 @@ import Testing
     try await one.document("made/b").setData(["n": 2])
     #expect(try await made.next()?.documents.map(\.documentID) == ["a", "b"])
 
-    try await other.collection("made").rename(to: "renamed")
+    var migrator = Migrator()
+    migrator.register("renaming") { $0.renameCollection("made", to: "renamed") }
+    _ = try await migrator.migrate(other)
     var renamed = other.collection("renamed").snapshots.makeAsyncIterator()
     #expect(try await renamed.next()?.documents.count == 2)
     try await one.refresh()

@@ -106,8 +106,6 @@
   }
 
   extension RuleValue {
-    var isNull: Bool { if case .null = self { true } else { false } }
-
     var timestamp: RuleTimestamp? {
       if case .timestamp(let time) = self { time } else { nil }
     }

@@ -417,7 +417,7 @@
   }
 
   extension RuleValue {
-    fileprivate var isNull: Bool { if case .null = self { true } else { false } }
+    var isNull: Bool { if case .null = self { true } else { false } }
 
     fileprivate var isText: Bool { if case .string = self { true } else { false } }
 
