@@ -3,9 +3,9 @@
 // callers, transactions and listeners, until all have done what they wanted.
 //
 // Whatever happens: a group of writes that a device was told is committed is there, once; what was
-// refused is not there; additions in transactions are not lost; a listener sees no half of a commit,
-// never an older moment after a newer one, no change twice after it came back, and in the end what
-// a query answers.
+// refused is not there; additions in transactions are not lost. A listener sees no half of a
+// commit, never an older moment after a newer one, no change twice after it came back, and in the
+// end what a query answers.
 
 #if Server
   import GRPCCore

@@ -159,9 +159,9 @@
     /// next month would otherwise let a month pass at once.
     private static func patient(_ environment: Environment) -> Environment {
       var patient = environment
-      let sleep = environment.sleep
+      let nap = environment.sleep
       patient.sleep = { microseconds in
-        if microseconds <= longestSleep { return await sleep(microseconds) }
+        if microseconds <= longestNap { return await nap(microseconds) }
         let (never, end) = AsyncStream.makeStream(of: Void.self)
         await withTaskCancellationHandler {
           for await _ in never {}
@@ -172,7 +172,7 @@
       return patient
     }
 
-    private static let longestSleep: Int64 = 3_600_000_000
+    private static let longestNap: Int64 = 3_600_000_000
 
     /// Ends a server without a word; on files the power may be cut at that moment.
     func end(_ server: Int, cutsPower: Bool, seed: UInt64) {

@@ -1,6 +1,6 @@
 // Where streams of writes are recorded. A device numbers the groups of writes that it sends through
-// a server, and sends those again that got no answer. The commit of a group also writes the stream's
-// record, so a group is committed once, whatever dies in between.
+// a server, and sends those again that got no answer. The commit of a group also writes the record
+// of its stream, so a group is committed once, whatever dies in between.
 //
 //   __writestreams__/ID
 //     group    integer: the last group that is committed; the first is 1

@@ -54,7 +54,8 @@ final class StepReader: Sendable {
       changes.uncertainRoots = try rootsOfOthers(before, after)
       try catalog.follow(after)
     }
-    // Looked up for each step: this process may have made or renamed collections since the last one.
+    // Looked up for each step, because this process may have made or renamed collections since the
+    // last one.
     let patterns = try patterns(in: after)
     for (key, point) in changed.rows {
       guard let path = try Self.path(ofDocumentAt: key, in: patterns),

@@ -1,5 +1,5 @@
-// `ondol rules`: who may do what, in Firebase's rules files. The commands look at files alone, so an
-// app's rules are checked and tested before a server has them.
+// `ondol rules`: who may do what, in Firebase's rules files. The commands look at files alone, so
+// an app's rules are checked and tested before a server has them.
 
 import ArgumentParser
 import Foundation
