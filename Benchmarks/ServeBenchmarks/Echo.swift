@@ -1,20 +1,28 @@
 // Empty calls of the same stack: what gRPC itself takes, beside which the server's calls are
-// measured. The messages are those of the calls they are compared with.
+// measured. The messages are those of the calls they are compared with. One call is not empty: it
+// commits as the embedded loop does, so that the cost of waiting for a disk in the middle of a call
+// is known.
 
 #if Server
   import GRPCCore
   import GRPCProtobuf
+  import Ondol
   import OndolWire
 
   /// Answers every call with one document, and keeps streams open without a word.
   struct EchoService: RegistrableRPCService {
     static let echo = MethodDescriptor(
       service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Echo", type: .unary)
+    static let commit = MethodDescriptor(
+      service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Commit",
+      type: .unary)
     static let hold = MethodDescriptor(
       service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Hold",
       type: .bidirectionalStreaming)
 
     let document: WireDocument
+    /// Commits a document with a number; nothing when nil.
+    let write: (@Sendable (Int) async throws -> Void)?
 
     func registerMethods<Transport: ServerTransport>(with router: inout RPCRouter<Transport>) {
       router.registerHandler(
@@ -23,6 +31,14 @@
       ) { request, _ in
         _ = try await ServerRequest(stream: request)
         return StreamingServerResponse(single: ServerResponse(message: document))
+      }
+      router.registerHandler(
+        forMethod: Self.commit, deserializer: ProtobufDeserializer<WireCommitRequest>(),
+        serializer: ProtobufSerializer<WireCommitResponse>()
+      ) { request, _ in
+        let request = try await ServerRequest(stream: request)
+        try await write?(Int(request.message.writes[0].update.fields[0].value.integerValue))
+        return StreamingServerResponse(single: ServerResponse(message: WireCommitResponse()))
       }
       router.registerHandler(
         forMethod: Self.hold, deserializer: ProtobufDeserializer<WireListenRequest>(),

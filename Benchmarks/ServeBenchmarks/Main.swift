@@ -63,8 +63,10 @@
     case get = "get"
     case getByEcho = "get by empty call"
     case embeddedCommit = "commit, embedded"
+    case commitInCall = "embedded commit in an empty call"
     case commit = "commit"
     case commitByEmbedded = "commit less empty call by embedded"
+    case commitByCall = "commit by embedded in an empty call"
     case echoes = "empty calls, 64 clients"
     case gets = "gets, 64 clients"
     case echoesByGets = "64 clients: empty calls by gets"
@@ -76,8 +78,8 @@
 
     var unit: String {
       switch self {
-      case .echo, .get, .embeddedCommit, .commit: "µs"
-      case .getByEcho, .commitByEmbedded, .echoesByGets: "x"
+      case .echo, .get, .embeddedCommit, .commitInCall, .commit: "µs"
+      case .getByEcho, .commitByEmbedded, .commitByCall, .echoesByGets: "x"
       case .echoes, .gets: "calls/s"
       case .delivery: "ms"
       case .stream: "KB"
@@ -159,7 +161,7 @@
       guard let text = await ports.next(), let port = Int(text.split(separator: ":")[1]) else {
         return
       }
-      let echo = echoServer()
+      let echo = echoServer(database)
       let echoing = Task { try await echo.serve() }
       guard let echoPort = try await echo.transport.listeningAddress.ipv4?.port else { return }
       let found = try await Client.with(port: echoPort) { [self] echo in
@@ -182,7 +184,7 @@
 
     /// Only streams that nothing is said on.
     func runEmptyStreams(_ result: inout SuiteResult) async throws {
-      let echo = echoServer()
+      let echo = echoServer(nil)
       let echoing = Task { try await echo.serve() }
       guard let port = try await echo.transport.listeningAddress.ipv4?.port else { return }
       let bytes = try await Client.with(port: port) { [self] echo in
@@ -193,13 +195,17 @@
       try await echoing.value
     }
 
-    private func echoServer() -> GRPCServer<HTTP2ServerTransport.Posix> {
+    /// - Parameter database: where calls commit; nowhere when nil.
+    private func echoServer(_ database: Database?) -> GRPCServer<HTTP2ServerTransport.Posix> {
       let transport = HTTP2ServerTransport.Posix(
         address: .ipv4(host: "127.0.0.1", port: 0), transportSecurity: .plaintext,
         config: .defaults { $0.http2.maxConcurrentStreams = 20_000 })
       var document = WireDocument()
       document.fields = Self.fields(1)
-      return GRPCServer(transport: transport, services: [EchoService(document: document)])
+      var write: (@Sendable (Int) async throws -> Void)?
+      if let database { write = { try await Self.write($0, "called", database) } }
+      return GRPCServer(
+        transport: transport, services: [EchoService(document: document, write: write)])
     }
 
     // MARK: - Calls
@@ -217,11 +223,11 @@
         as: WireDocument.self)
     }
 
-    private func commit(_ client: Client, _ number: Int, in collection: String = "items")
-      async throws
-    {
+    private func commit(
+      _ client: Client, _ method: MethodDescriptor, _ number: Int, in collection: String
+    ) async throws {
       _ = try await client.call(
-        WireFirestore.Method.Commit.descriptor,
+        method,
         WireCommitRequest.with {
           $0.database = Self.project
           $0.writes = [
@@ -233,13 +239,25 @@
         }, as: WireCommitResponse.self)
     }
 
+    /// The same commit without the protocol.
+    private static func write(
+      _ number: Int, _ collection: String, _ database: Database
+    ) async throws {
+      var fields: [String: Value] = ["number": .integer(Int64(number))]
+      for field in 0..<6 {
+        fields["text\(field)"] = .string(String(repeating: "abcdefgh", count: 7))
+      }
+      try await database.document("\(collection)/d\(number)").setData(fields)
+    }
+
+    private static let commitCall = WireFirestore.Method.Commit.descriptor
+
     private func measureCalls(
       _ echo: Client, _ served: Client, _ database: Database, _ result: inout SuiteResult
     ) async throws {
-      for number in 0..<1_000 { try await commit(served, number) }
-      let fields: [String: Value] = Dictionary(
-        uniqueKeysWithValues: [("number", .integer(1))]
-          + (0..<6).map { ("text\($0)", .string(String(repeating: "abcdefgh", count: 7))) })
+      for number in 0..<1_000 {
+        try await commit(served, Self.commitCall, number, in: "items")
+      }
       var times: [Workload: [Double]] = [:]
       func time(_ workload: Workload, _ body: (Int) async throws -> Void) async throws {
         let all = try await microseconds {
@@ -250,15 +268,17 @@
       for turn in 0..<plan.turns {
         try await time(.echo) { try await empty(echo, $0) }
         try await time(.get) { try await get(served, $0) }
-        try await time(.embeddedCommit) { number in
-          var fields = fields
-          fields["number"] = .integer(Int64(turn * Self.calls + number))
-          try await database.document("embedded/d\(number)").setData(fields)
+        let first = turn * Self.calls
+        try await time(.embeddedCommit) { try await Self.write(first + $0, "embedded", database) }
+        try await time(.commitInCall) {
+          try await commit(echo, EchoService.commit, first + $0, in: "called")
         }
-        try await time(.commit) { try await commit(served, turn * Self.calls + $0, in: "written") }
+        try await time(.commit) {
+          try await commit(served, Self.commitCall, first + $0, in: "written")
+        }
       }
       let all = times.mapValues { median($0) }
-      for workload in [Workload.echo, .get, .embeddedCommit, .commit] {
+      for workload in [Workload.echo, .get, .embeddedCommit, .commitInCall, .commit] {
         result.note(workload, all[workload] ?? .nan)
       }
       let nothing = all[.echo] ?? .nan
@@ -266,6 +286,8 @@
       result.note(
         Workload.commitByEmbedded,
         ((all[.commit] ?? .nan) - nothing) / (all[.embeddedCommit] ?? .nan))
+      result.note(
+        Workload.commitByCall, (all[.commit] ?? .nan) / (all[.commitInCall] ?? .nan))
     }
 
     private func measureManyClients(
