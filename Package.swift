@@ -175,7 +175,7 @@ let package = Package(
     .testTarget(
       name: "ServerTests",
       dependencies: [
-        "Ondol", "OndolServer", "OndolServerTestKit", "OndolTestKit", "OndolWire",
+        "Ondol", "OndolEngine", "OndolServer", "OndolServerTestKit", "OndolTestKit", "OndolWire",
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
