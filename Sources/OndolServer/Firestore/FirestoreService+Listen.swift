@@ -17,26 +17,19 @@
       response: RPCWriter<WireListenResponse>,
       context: ServerContext
     ) async throws {
-      try await drain.run { [self] in
-        let (begun, begin) = AsyncStream.makeStream(of: ListenTargets.self)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          defer { group.cancelAll() }
-          group.addTask {
-            for await targets in begun { try await targets.send(to: response) }
+      let (begun, begin) = AsyncStream.makeStream(of: ListenTargets.self)
+      // It ends when the client has closed its side, or the stream cannot go on.
+      try await drain.run {
+        for await targets in begun { try await targets.send(to: response) }
+      } beside: { [self] in
+        var targets: ListenTargets?
+        for try await message in request {
+          if targets == nil {
+            let new = ListenTargets(try await call(message.database), metrics)
+            targets = new
+            begin.yield(new)
           }
-          group.addTask {
-            var targets: ListenTargets?
-            for try await message in request {
-              if targets == nil {
-                let new = ListenTargets(try await call(message.database), metrics)
-                targets = new
-                begin.yield(new)
-              }
-              try await targets?.take(message)
-            }
-          }
-          // The client has closed its side, or the stream cannot go on.
-          try await group.next()
+          try await targets?.take(message)
         }
       }
     }

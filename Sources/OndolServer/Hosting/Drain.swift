@@ -47,10 +47,15 @@
       }
     }
 
-    /// Runs the body of a stream, which ends with `.unavailable` when the server goes.
-    func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    /// Runs what a stream does, in one task or in two beside each other, until the first of them
+    /// ends. The stream ends with `.unavailable` when the server shuts down.
+    func run(
+      _ body: @escaping @Sendable () async throws -> Void,
+      beside other: (@Sendable () async throws -> Void)? = nil
+    ) async throws {
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await body() }
+        if let other { group.addTask { try await other() } }
         group.addTask { [self] in
           await wait()
           try Task.checkCancellation()
