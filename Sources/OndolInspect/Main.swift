@@ -4,8 +4,9 @@
 
 import ArgumentParser
 import Foundation
-import OndolTerminal
 import OndolEngine
+import OndolJSON
+import OndolTerminal
 
 @main
 struct Main: AsyncParsableCommand {
@@ -152,9 +153,20 @@ struct Main: AsyncParsableCommand {
       if isHelp {
         try? Output.write(Data((message + "\n").utf8))
       } else {
-        Console.say(lines: message)
+        Console.say(lines: quoting(words, in: message))
       }
       return isHelp ? .succeeded : .usage
     }
+  }
+
+  /// A usage error with the words that it quotes in one line each: a word with a line break must not
+  /// begin a line that looks like the program's own.
+  private static func quoting(_ words: [String], in message: String) -> String {
+    let values = words.compactMap { word in
+      word.firstIndex(of: "=").map { String(word[word.index(after: $0)...]) }
+    }
+    return (words + values).filter { $0.contains(where: \.isNewline) }
+      .sorted { $0.count > $1.count }
+      .reduce(message) { $0.replacing($1, with: VisibleText.line($1)) }
   }
 }

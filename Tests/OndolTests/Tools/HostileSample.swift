@@ -151,7 +151,10 @@ extension HostileSample {
       "watch": [.init(place, c, "--snapshot", status: 130, endsAfter: "\"current\"")],
       "tail": [.init(place, "--since", token, status: 130, endsAfter: "blob\\u202e")],
       "shell": [.init(place, status: 0, endsAfter: "ondol> ")],
-      "console": [.init(none, status: 3)],
+      "console": [
+        .init(none, status: 3), .init(place, "--port", Self.orders, status: 2),
+        .init(place, "--port=\(Self.orders)", status: 2),
+      ],
       "serve": [.init(place, "--grace=-1", status: 2)],
       "rules check": [.init(scratch.path("rules\(Self.orders)"), status: 1)],
       "rules test": [
