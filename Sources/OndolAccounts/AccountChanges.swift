@@ -1,8 +1,8 @@
-// What an administrator asks of accounts, as values: which account, its properties, the changes. A
-// change says of each property whether it stays, gets a value or goes, so nil never has two
-// meanings.
+// Administrators' requests as values: the account's identifier, its properties, the changes. A
+// change states for each property whether it stays, gets a value or is removed, so nil never has
+// two meanings.
 
-/// What a change does to one property.
+/// A change of one property.
 public enum PropertyChange<Value: Sendable>: Sendable {
   /// Leaves it as it is.
   case keep
@@ -11,7 +11,7 @@ public enum PropertyChange<Value: Sendable>: Sendable {
   /// Removes it.
   case remove
 
-  /// The change with a value that was checked.
+  /// The change with a checked value.
   func map(
     _ transform: (Value) throws(AuthError) -> Value
   ) throws(AuthError) -> PropertyChange {
@@ -48,11 +48,11 @@ public enum AccountIdentifier: Sendable, Hashable {
 
 /// The properties of an account that an administrator creates.
 public struct NewAccount: Sendable, Hashable, CustomReflectable {
-  /// The uid, 1 to 128 characters without `/`; nil, the default, for one of 20 random characters.
+  /// The uid, 1 to 128 characters without `/`; nil, the default, generates 20 random characters.
   public var uid: String?
   /// The address.
   public var email: String?
-  /// Whether the address is known to be its owner's.
+  /// Whether the address is verified.
   public var isEmailVerified = false
   /// The password. Signing in by it also needs an address.
   public var password: String?
@@ -60,11 +60,11 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   public var phoneNumber: String?
   /// The name that others see.
   public var displayName: String?
-  /// Where a picture is.
+  /// The URL of a picture.
   public var photoURL: String?
   /// Who the person is at other services. Of two at one service, the account gets the last.
   public var identities: [LinkedIdentity] = []
-  /// Whether nobody may sign in yet.
+  /// Whether the account is disabled.
   public var isDisabled = false
   /// The custom claims.
   public var customClaims = CustomClaims.none
@@ -74,7 +74,7 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
   /// - Parameter uid: the uid; nil for a random one.
   public init(uid: String? = nil) { self.uid = uid }
 
-  /// All but the password: what `dump` shows.
+  /// All except the password: the output of `dump`.
   public var customMirror: Mirror {
     Mirror(self, children: ["uid": uid as Any, "email": email as Any])
   }
@@ -91,7 +91,7 @@ public struct NewAccount: Sendable, Hashable, CustomReflectable {
 public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   /// The address. A new address is not verified, unless `isEmailVerified` says so.
   public var email = PropertyChange<String>.keep
-  /// Whether the address is known to be its owner's; nil, the default, leaves it as it is.
+  /// Whether the address is verified; nil, the default, leaves it as it is.
   public var isEmailVerified: Bool?
   /// The password. Setting or removing it ends all sessions and recovery codes.
   public var password = PropertyChange<String>.keep
@@ -99,11 +99,11 @@ public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   public var phoneNumber = PropertyChange<String>.keep
   /// The name that others see.
   public var displayName = PropertyChange<String>.keep
-  /// Where a picture is.
+  /// The URL of a picture.
   public var photoURL = PropertyChange<String>.keep
-  /// Services at which the account loses its identity. One that it has not is no failure.
+  /// Services whose identities the account loses. A service without an identity is no failure.
   public var unlinkedProviders: [String] = []
-  /// Identities at other services that the account gets, each in the place of the one it has there.
+  /// Identities at other services. Each replaces the account's identity at the same service.
   public var linkedIdentities: [LinkedIdentity] = []
   /// Whether the account is disabled; nil, the default, leaves it as it is.
   ///
@@ -117,7 +117,7 @@ public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   /// Leaves all properties as they are.
   public init() {}
 
-  /// All but the password: what `dump` shows.
+  /// All except the password: the output of `dump`.
   public var customMirror: Mirror { Mirror(self, children: ["email": email]) }
 }
 

@@ -41,8 +41,8 @@ enum AccountProperties {
     return typed
   }
 
-  /// The URL as it is stored; throws `.invalidPhotoURL`. Only http and https, so that a page that
-  /// shows it cannot run code of it.
+  /// Returns the URL as it is stored; throws `.invalidPhotoURL`. Only http and https are allowed,
+  /// so a page that shows the URL cannot run code from it.
   static func photoURL(_ typed: String) throws(AuthError) -> String {
     guard typed.utf8.count <= mostURLBytes, let url = URL(string: typed),
       let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),

@@ -1,12 +1,12 @@
-// What is stored of accounts, as documents of root collections that tools show like any other.
-// Secrets are never among it: passwords are scrypt's keys, tokens and codes are digests, and who
-// tried to sign in is a digest, too, because people type addresses of others.
+// Stored records of accounts: documents of root collections, which tools show like any others. They
+// never contain secrets. Passwords are scrypt's keys, and tokens and codes are digests. The subject
+// of a sign-in try is also a digest, because people type others' addresses.
 
 internal import Crypto
 internal import Foundation
 internal import Ondol
 
-/// Where the documents are.
+/// The paths of the documents.
 struct AccountPlaces: Sendable {
   let database: Database
 
@@ -16,15 +16,15 @@ struct AccountPlaces: Sendable {
   var codes: CollectionReference { database.collection("accountCodes") }
   var settings: DocumentReference { database.document("accountSettings/current") }
 
-  /// What one person put of late, by digest.
+  /// One person's recent puts, by digest.
   func puts(of uid: String) -> CollectionReference { accounts.document(uid).collection("puts") }
 
-  /// The root of what one person alone sees.
+  /// The root of one person's private data.
   func privateRoot(_ uid: String) -> DocumentReference {
     database.collection("privateData").document(uid)
   }
 
-  /// The root of what all see.
+  /// The root of the public data.
   var publicRoot: DocumentReference { database.document("publicData/all") }
 }
 
@@ -35,48 +35,48 @@ struct AccountRecord: Codable, Sendable {
   static let phoneNumber = "phoneNumber"
   static let identityKeys = "identityKeys"
 
-  /// As it was typed; nil where the account has none, which no version before anonymous accounts
-  /// wrote.
+  /// As it was typed; nil if the account has none. Versions before anonymous accounts always wrote
+  /// it.
   var email: String?
-  /// What the unique index is on; see Accounts+Addresses. Nil with the address.
+  /// The field of the unique index; see Accounts+Addresses. Nil without an address.
   var emailKey: String?
-  /// Nil where nobody signs in to the account by a password.
+  /// Nil if the account has no password.
   var password: StoredPassword?
-  /// Goes up with each change of the password; sessions of another version are over.
+  /// Increases with each change of the password. Sessions of another version are over.
   var passwordVersion = 1
-  /// Digests of those that were not used yet.
+  /// Digests of the unused codes.
   var recoveryCodes: [Data] = []
-  /// True where an older account has the address, too; nil otherwise.
+  /// True if an older account also has the address; nil otherwise.
   var sharesAddress: Bool?
-  /// True once somebody has shown that the address is theirs; nil otherwise.
+  /// True once the address is verified; nil otherwise.
   var isEmailVerified: Bool?
   /// The path of the person's profile, if there is one.
   var profile: String?
   var createdAt: Timestamp
-  /// Nil where an administrator made the account, and nobody has signed in since.
+  /// Nil if an administrator created the account and nobody has signed in to it since.
   var lastSignInAt: Timestamp?
 
-  // What follows no version had at first: each is nil in what earlier ones wrote.
+  // Later versions added the following fields, so each is nil in earlier records.
 
-  /// True while nothing but a session leads to the account.
+  /// True while only a session leads to the account.
   var isAnonymous: Bool?
   var isDisabled: Bool?
   var displayName: String?
   var photoURL: String?
-  /// In the form of E.164; what the other unique index is on.
+  /// In the form of E.164; the field of the other unique index.
   var phoneNumber: String?
   /// Who the person is at other services, one of each.
   var identities: [LinkedIdentity]?
-  /// What accounts are found by at other services; see LinkedIdentity.
+  /// The keys of its identities at other services; see LinkedIdentity.
   var identityKeys: [String]?
   /// A JSON object; see CustomClaims.
   var customClaims: String?
-  /// Goes up when sessions are revoked; sessions of another number are over. Nil is zero.
+  /// Increases when sessions are revoked. Sessions of another number are over. Nil is zero.
   var revocation: Int?
-  /// Tokens of the program's own that were signed before this are over. Nil is `createdAt`.
+  /// The program's own tokens that were signed before this time are invalid. Nil is `createdAt`.
   var tokensValidAfter: Timestamp?
 
-  /// An account that is made now.
+  /// A new account.
   init(createdAt: Timestamp) {
     self.createdAt = createdAt
   }
@@ -91,13 +91,13 @@ struct SessionRecord: Codable, Sendable {
   var uid: String
   var passwordVersion: Int
   var createdAt: Timestamp
-  /// When the password was given last.
+  /// The last time the password was given.
   var authenticatedAt: Timestamp
-  /// Documents end by this field.
+  /// The field by which documents expire.
   var expiresAt: Timestamp?
-  /// How somebody signed in; nil is by password.
+  /// How the person signed in; nil for a password.
   var provider: String?
-  /// What the program that signed somebody in says of this session, as a JSON object.
+  /// The program's claims for this session, as a JSON object.
   var claims: String?
   /// The account's number of revocations when the session began; nil is zero.
   var revocation: Int?
@@ -107,24 +107,24 @@ struct SessionRecord: Codable, Sendable {
 
 /// A document of `puts` below an account's, under the digest of the bytes.
 struct PutRecord: Codable, Sendable {
-  /// Documents end by this field.
+  /// The field by which documents expire.
   var expiresAt: Timestamp
 }
 
 /// A document of `accountTries`, under a digest of what is counted.
 struct TriesRecord: Codable, Sendable {
-  /// How many there are, and the first: what versions read that had one moment for all.
+  /// The number of tries and the first one, for versions that have one time for all.
   var count: Int
   var since: Timestamp
-  /// When each was; nil in what those versions wrote.
+  /// The time of each; nil in records of those versions.
   var times: [Timestamp]?
-  /// Documents end by this field.
+  /// The field by which documents expire.
   var expiresAt: Timestamp
 }
 
 /// The one document of `accountSettings`.
 struct SettingsRecord: Codable, Sendable, Equatable {
-  /// Makes digests that nobody can guess from outside.
+  /// Makes digests that nobody outside can guess.
   var secret: Data
   /// All parameters that stored passwords may have.
   var hashings: [PasswordHashing]
@@ -138,8 +138,9 @@ struct SettingsRecord: Codable, Sendable, Equatable {
     return Data(code)
   }
 
-  /// What is hashed against where nobody has the address, so that it takes as long. Where
-  /// parameters were raised, some unknown addresses look like people who were not here since.
+  /// The hash to compare with when no account has the address, so that the call takes as long.
+  /// After the parameters were raised, some unknown addresses look like people who have not signed
+  /// in since.
   ///
   /// - Parameters:
   ///   - hashings: all parameters that stored passwords may have.

@@ -1,52 +1,51 @@
-// Who has an address. Each account has a key that addresses are compared by, under a unique index.
+// Ownership of addresses. Each account has a key for its address, under a unique index.
 //
-// Earlier versions told addresses apart by case, so two accounts may have what is one address
-// today. The older has its key then. The younger has a key of its own, made of the shared one and
-// of what it was called by before, and is found by exactly that spelling, so that everybody signs
-// in as they always did. When the older lets go of the address the next one has it.
+// Earlier versions distinguished addresses by case, so two accounts may have the same address
+// today. The older account has the address's key. The younger one's key combines the shared key
+// with its former key. Only its exact spelling finds it, so everybody signs in as before. When the
+// older account releases the address, the next oldest gets it.
 
 internal import Foundation
 internal import Ondol
 
-/// An account whose address an older account has, too, in another spelling.
+/// An account whose address an older account also has, in another spelling.
 ///
-/// Both sign in: the younger by its own spelling, all others lead to the older. Once the older has
-/// another address, or is deleted, the younger is found by all of them.
+/// Both sign in: the younger by its own spelling, and all other spellings lead to the older. Once
+/// the older account changes its address or is deleted, all spellings lead to the younger.
 public struct AddressConflict: Sendable, Hashable {
   /// The younger account.
   public let uid: String
-  /// Its address, as it was typed.
+  /// Its address as it was typed.
   public let email: String
-  /// The account that has the address; nil when there is none any more, because a version deleted
-  /// it that did not know of conflicts.
+  /// The account that has the address; nil if a version that did not know of conflicts deleted it.
   public let holder: String?
-  /// That account's address, as it was typed.
+  /// That account's address as it was typed.
   public let holderEmail: String?
 }
 
 extension AccountRecord {
-  /// What stands between the key of an address and the spelling that leads to a younger account.
-  /// No address has it.
+  /// Separates an address's key from the spelling that leads to a younger account. No address
+  /// contains it.
   private static let separator: Character = "\n"
 
-  /// What the address is compared by, shared or not; nil where there is none.
+  /// The key of the address, shared or not; nil if there is none.
   var addressKey: String? { emailKey.map { String($0.prefix { $0 != Self.separator }) } }
 
-  /// What keys of younger accounts with the address begin with.
+  /// The prefix of the keys of younger accounts with the address.
   static func sharedPrefix(_ key: String) -> String { "\(key)\(separator)" }
 
-  /// The key of an account that an older one's address leads past.
+  /// The key of an account whose address an older account also has.
   static func sharedKey(_ address: EmailAddress) -> String {
     sharedPrefix(address.key) + address.exactKey
   }
 
-  /// Gives the account the address that no other has.
+  /// Gives the account an address that no other account has.
   mutating func take(_ key: String) {
     emailKey = key
     sharesAddress = nil
   }
 
-  /// Whether it has an address rather than the other account.
+  /// Whether this account, not the other, has the address.
   func isOlder(than other: AccountRecord, _ uid: String, _ otherUID: String) -> Bool {
     (createdAt.microsecondsSince1970, uid) < (other.createdAt.microsecondsSince1970, otherUID)
   }
@@ -55,8 +54,8 @@ extension AccountRecord {
 extension Accounts {
   typealias FoundAccount = (uid: String, record: AccountRecord)
 
-  /// Accounts with an address that an older account has, too, because they were made when case
-  /// told addresses apart.
+  /// Accounts whose address an older account also has, because they are from versions that
+  /// distinguished addresses by case.
   ///
   /// - Throws: `.internalError`.
   /// - Complexity: O(conflicts), a lookup each.
@@ -91,7 +90,7 @@ extension Accounts {
     return try choose(transaction.getDocuments(query), address)
   }
 
-  /// Of two that have the address the one that was called so before.
+  /// Of two accounts with the address, prefers the one whose former key matches.
   private func choose(
     _ found: QuerySnapshot, _ address: EmailAddress
   ) throws -> FoundAccount? {
@@ -101,8 +100,7 @@ extension Accounts {
     return records.first { $0.1.emailKey != address.key } ?? records.first
   }
 
-  /// Gives an account an address, of which nobody knows yet whether it is the owner's; throws
-  /// `.emailAlreadyInUse` where another account has it.
+  /// Gives an account an unverified address; throws `.emailAlreadyInUse` if another account has it.
   func give(
     _ address: EmailAddress, to record: inout AccountRecord, _ uid: String,
     in transaction: Transaction
@@ -120,7 +118,7 @@ extension Accounts {
     record.isAnonymous = nil
   }
 
-  /// Takes an account's address away.
+  /// Removes an account's address.
   func takeAddress(from record: inout AccountRecord, in transaction: Transaction) throws {
     try passOn(addressOf: record, in: transaction)
     record.email = nil
@@ -129,8 +127,8 @@ extension Accounts {
     record.isEmailVerified = nil
   }
 
-  /// Gives the address of an account that goes, or is about to have another, to the oldest of those
-  /// who share it.
+  /// Passes on the address of an account that is deleted or changes its address. The oldest of the
+  /// accounts that share the address gets it.
   func passOn(addressOf account: AccountRecord, in transaction: Transaction) throws {
     guard account.sharesAddress == nil, let key = account.emailKey else { return }
     let field = FieldPath(AccountRecord.emailKey)
@@ -159,7 +157,7 @@ extension AccountPlaces {
   /// Accounts looked at in one step.
   private static let stepLength = 100
 
-  /// Gives all accounts the keys of today. What a crash leaves undone the next call does.
+  /// Gives all accounts today's keys. After a crash, the next call completes the work.
   ///
   /// - Complexity: O(accounts), and one commit for each hundred that get another key.
   func renewAddressKeys() async throws {
@@ -205,7 +203,7 @@ extension AccountPlaces {
 }
 
 extension AccountRecord {
-  /// The address, where the account has a key of an earlier version; nil where it has not.
+  /// The address if the account has an earlier version's key; nil otherwise.
   fileprivate var outdatedAddress: EmailAddress? {
     guard let email, let address = try? EmailAddress(email), emailKey != address.key,
       emailKey != Self.sharedKey(address)

@@ -15,7 +15,7 @@ extension Accounts {
   /// Finds an account by its uid, its address, its phone number or an identity at another service;
   /// nil if there is none.
   ///
-  /// - Parameter identifier: what it has.
+  /// - Parameter identifier: the account's identifier.
   /// - Throws: `.invalidUID`, `.invalidEmail`, `.invalidPhoneNumber`, `.invalidIdentity`,
   ///   `.internalError`.
   /// - Complexity: one get or one lookup.
@@ -271,7 +271,7 @@ extension Accounts {
     return result
   }
 
-  /// Deletes an account; false where there is none.
+  /// Deletes an account; false if there is none.
   private func removeAccount(_ uid: String) async throws(AuthError) -> Bool {
     try AccountProperties.check(uid: uid)
     return try await authenticating {
@@ -291,7 +291,7 @@ extension Accounts {
     }
   }
 
-  /// A password as it is stored; nil for none.
+  /// The stored form of a password; nil for none.
   private func hashed(
     _ password: String?, for address: EmailAddress?
   ) async throws(AuthError) -> StoredPassword? {
@@ -300,7 +300,7 @@ extension Accounts {
     return try await hasher.hash(PasswordRules.bytes(of: password), options.hashing)
   }
 
-  /// Changes all of an account but its password and whether it is disabled.
+  /// Changes all of an account except its password and whether it is disabled.
   func apply(
     _ changes: CheckedChanges, to record: inout AccountRecord, _ uid: String,
     in transaction: Transaction
@@ -363,7 +363,7 @@ extension Accounts {
   }
 }
 
-/// Changes whose values are what they must look like.
+/// Changes with checked values.
 struct CheckedChanges {
   let email: PropertyChange<EmailAddress>
   let isEmailVerified: Bool?
@@ -376,7 +376,7 @@ struct CheckedChanges {
 
   private static let mostIdentities = 100
 
-  /// Throws for what is wrong with one of them.
+  /// Throws when a value is invalid.
   init(_ changes: AccountChanges) throws(AuthError) {
     switch changes.email {
     case .keep: email = .keep

@@ -68,7 +68,7 @@ extension Accounts {
       try await database.runTransaction { transaction in
         var (session, record) = try recentOwner(token, in: transaction)
         guard record.password == nil else { throw AuthError.providerAlreadyLinked }
-        // One's own address stays as it is, and as verified.
+        // The account's own address stays unchanged, with its verification.
         if record.addressKey != address.key {
           try give(address, to: &record, session.uid, in: transaction)
         }

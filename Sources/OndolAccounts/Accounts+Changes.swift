@@ -1,6 +1,6 @@
-// What the owner of an account does to it. A token alone is not enough for that: the password must
-// have been given within the last minutes, so that who finds a device unlocked, or a token, cannot
-// take the account over. What ends sessions ends them in the commit that is the reason.
+// Changes that owners make to their account. A token alone does not allow them: the owner must have
+// given the password within the last minutes. So a person who finds an unlocked device or a token
+// cannot take over the account. A change that ends sessions ends them in the same commit.
 
 internal import Crypto
 internal import Foundation
@@ -8,13 +8,13 @@ internal import Ondol
 internal import OndolEngine
 
 extension Accounts {
-  /// Notes that the owner of a session gave the password again.
+  /// Records that the owner of a session gave the password again.
   ///
-  /// Failed tries are counted for the account, apart from those of signing in: guesses at one do
-  /// not keep anybody from the other.
+  /// The account counts failed tries here separately from failed sign-ins, so guesses at one do not
+  /// block the other.
   ///
   /// - Parameters:
-  ///   - token: the session's.
+  ///   - token: the session's token.
   ///   - password: the password.
   /// - Throws: `.invalidCredential` when the password is wrong, `.operationNotAllowed` when the
   ///   account has none, `.tooManyRequests`, `.userTokenExpired`, `.userDisabled`,
@@ -28,7 +28,7 @@ extension Accounts {
     }
   }
 
-  /// Notes that the password was given again, by a try that was noted.
+  /// Records a repeated password, for a try that is already recorded.
   private func reauthenticate(
     _ session: Session, _ password: String, _ tries: NotedTries
   ) async throws(AuthError) {
@@ -57,11 +57,11 @@ extension Accounts {
     }
   }
 
-  /// Gives the account another address, of which nobody knows yet whether it is the owner's:
-  /// `Account.isEmailVerified` is false. Sessions go on.
+  /// Changes the account's address. The new address is not verified: `Account.isEmailVerified` is
+  /// false. Sessions continue.
   ///
   /// - Parameters:
-  ///   - token: a session's that began, or gave the password again, within
+  ///   - token: the token of a session that began, or gave the password again, within
   ///     `Options.recentSignIn`.
   ///   - email: the new address.
   /// - Returns: the session, with the new address.
@@ -83,17 +83,17 @@ extension Accounts {
     }
   }
 
-  /// Gives the account another password, and ends all its sessions, everywhere, and its recovery
-  /// codes in the same commit.
+  /// Changes the account's password. The same commit ends all its sessions, on every device, and
+  /// its recovery codes.
   ///
   /// - Parameters:
-  ///   - token: a session's that began, or gave the password again, within
+  ///   - token: the token of a session that began, or gave the password again, within
   ///     `Options.recentSignIn`.
   ///   - password: the new password.
-  /// - Returns: a new session in the place of the one that asked.
-  /// - Throws: `.weakPassword`, `.missingEmail` for an account without an address, where a password
-  ///   would sign nobody in, `.requiresRecentLogin`, `.userTokenExpired`, `.userDisabled`,
-  ///   `.invalidUserToken`, `.tooManyRequests` when too many passwords wait to be hashed,
+  /// - Returns: a new session, which replaces the calling one.
+  /// - Throws: `.weakPassword`; `.missingEmail` for an account without an address, which cannot
+  ///   sign in by a password; `.requiresRecentLogin`, `.userTokenExpired`, `.userDisabled`,
+  ///   `.invalidUserToken`; `.tooManyRequests` when too many passwords wait to be hashed;
   ///   `.internalError`.
   /// - Complexity: one run of scrypt, and one commit, in O(sessions).
   public func updatePassword(
@@ -111,13 +111,13 @@ extension Accounts {
     }
   }
 
-  /// Deletes the account, its sessions, its profile with the picture, and all that is below its
-  /// private root, in one commit. What it made below the public root stays.
+  /// Deletes the account, its sessions, its profile with the picture, and all documents below its
+  /// private root, in one commit. Its documents below the public root stay.
   ///
-  /// - Parameter token: a session's that began, or gave the password again, within
+  /// - Parameter token: the token of a session that began, or gave the password again, within
   ///   `Options.recentSignIn`.
   /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
-  /// - Complexity: O(documents that go).
+  /// - Complexity: O(deleted documents).
   public func delete(token: String) async throws(AuthError) {
     try await authenticating {
       try await database.runTransaction { transaction in
@@ -129,16 +129,16 @@ extension Accounts {
 
   // MARK: - Recovery codes
 
-  /// Makes codes, one of which replaces a forgotten password. Those made before are worth nothing
-  /// any more, and these end when the password changes, by one of them or otherwise.
+  /// Creates codes, each of which can replace a forgotten password. Earlier codes become invalid.
+  /// All codes end when the password changes, with or without a code.
   ///
-  /// The way back in without mail: the owner writes them down. They are shown once; the database
-  /// has digests.
+  /// They restore access without mail: the owner writes them down. Show them at once, because the
+  /// database keeps only digests.
   ///
   /// - Parameters:
-  ///   - token: a session's that began, or gave the password again, within
+  ///   - token: the token of a session that began, or gave the password again, within
   ///     `Options.recentSignIn`.
-  ///   - count: how many, 1 to 32.
+  ///   - count: the number of codes, 1 to 32.
   /// - Returns: codes of 16 letters and digits in four groups, 80 random bits each.
   /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.invalidUserToken`, `.internalError`.
   /// - Complexity: one commit.
@@ -159,17 +159,17 @@ extension Accounts {
     }
   }
 
-  /// Gives an account another password by one of its recovery codes, and ends all its sessions. All
-  /// its codes are used up: make others.
+  /// Resets an account's password with one of its recovery codes, and ends all its sessions. The
+  /// call uses up all its codes, so generate new ones.
   ///
   /// - Parameters:
   ///   - email: the account's address.
-  ///   - recoveryCode: one of the codes; its case, spaces and hyphens do not count.
+  ///   - recoveryCode: one of the codes. Case, spaces and hyphens do not matter.
   ///   - newPassword: the new password.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: a new session.
-  /// - Throws: `.invalidEmail`, `.weakPassword`; `.invalidCredential` for a wrong address and a
-  ///   wrong code alike; `.tooManyRequests`, `.internalError`.
+  /// - Throws: `.invalidEmail`, `.weakPassword`; `.invalidCredential` for a wrong address or a
+  ///   wrong code, without a difference; `.tooManyRequests`, `.internalError`.
   /// - Complexity: one run of scrypt, and two commits, in O(sessions).
   public func resetPassword(
     withEmail email: String, recoveryCode: String, newPassword: String, origin: String? = nil
@@ -182,11 +182,11 @@ extension Accounts {
     }
   }
 
-  /// Gives another password by a try that was noted.
+  /// Resets the password, for a try that is already recorded.
   private func resetPassword(
     _ address: EmailAddress, _ recoveryCode: String, _ newPassword: String, _ tries: NotedTries
   ) async throws(AuthError) -> Session {
-    // Before anything is looked up, so that it takes as long whatever is found.
+    // Runs before any lookup, so the call takes as long whatever the lookups find.
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
     let code = TypedCode(typed: recoveryCode)
     return try await authenticating {
@@ -206,8 +206,8 @@ extension Accounts {
 
   // MARK: - Steps
 
-  /// A session and its account; throws `.requiresRecentLogin` when the password was given too long
-  /// ago. An anonymous account has none: its token is all there is.
+  /// Returns a session and its account. Throws `.requiresRecentLogin` when the password was given
+  /// too long ago. An anonymous account has no password, so its token is enough.
   func recentOwner(
     _ token: String, in transaction: Transaction
   ) throws -> (session: SessionRecord, record: AccountRecord) {
@@ -221,7 +221,7 @@ extension Accounts {
     return (session, record)
   }
 
-  /// Another password, no session but a new one.
+  /// Replaces the password, ends all sessions and starts a new one.
   func change(
     _ record: AccountRecord, of uid: String, to password: StoredPassword,
     in transaction: Transaction
@@ -233,7 +233,7 @@ extension Accounts {
     return try startSession(of: uid, record, in: transaction)
   }
 
-  /// Another password or none, and no session: all that was made under the one before ends.
+  /// Replaces or removes the password, and ends all sessions and codes made under the old one.
   func replacePassword(
     of record: inout AccountRecord, _ uid: String, with password: StoredPassword?,
     in transaction: Transaction
@@ -242,8 +242,8 @@ extension Accounts {
     let (version, overflow) = record.passwordVersion.addingReportingOverflow(1)
     guard !overflow else { throw AuthError(.internalError, "the account's record is damaged") }
     record.passwordVersion = version
-    // Who changes a password because somebody may know it means what that one may have written
-    // down, too.
+    // An owner who fears that another person knows the password must also fear for the written
+    // codes.
     record.recoveryCodes = []
     if let key = record.addressKey {
       for kind in ["password", "recovery"] {
@@ -255,7 +255,7 @@ extension Accounts {
     try endSessions(of: uid, in: transaction)
   }
 
-  /// Removes an account with all that is its owner's alone.
+  /// Deletes an account with all private data of its owner.
   func remove(_ record: AccountRecord, _ uid: String, in transaction: Transaction) throws {
     try passOn(addressOf: record, in: transaction)
     try endSessions(of: uid, in: transaction)
@@ -273,7 +273,7 @@ extension Accounts {
     }
   }
 
-  /// All sessions of an account.
+  /// Returns all sessions of an account.
   func sessions(of uid: String, in transaction: Transaction) throws -> [DocumentSnapshot] {
     let sessions = places.sessions.whereField(FieldPath(SessionRecord.uid), isEqualTo: uid)
     return try transaction.getDocuments(sessions).documents

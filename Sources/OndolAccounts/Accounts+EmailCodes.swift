@@ -1,5 +1,5 @@
-// Codes by mail that need no account or no mail: signing in by a code, asking what a code is for,
-// and codes that an administrator delivers. Accounts+Mail has the codes that an account asks for.
+// Mailed codes for signing in and for checking a code, and codes that an administrator delivers.
+// The codes that an account asks for are in Accounts+Mail.
 
 internal import Foundation
 internal import Ondol
@@ -15,8 +15,8 @@ extension Accounts {
   ///   - email: the address. The code goes to it as it is written here.
   ///   - origin: as in `signIn(withEmail:password:origin:)`; each code counts as a failed try.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail`;
-  ///   `.tooManyRequests` above `Options.maximumCodes`; `.internalError` when the mail could not be
-  ///   sent, too.
+  ///   `.tooManyRequests` above `Options.maximumCodes`; `.internalError`, also when the mail could
+  ///   not be sent.
   /// - Complexity: one commit, and what sending takes.
   public func sendSignInCode(
     toEmail email: String, origin: String? = nil
@@ -47,14 +47,14 @@ extension Accounts {
   ///
   /// - Parameters:
   ///   - email: the address, in any spelling.
-  ///   - code: one that `sendSignInCode(toEmail:origin:)` sent there; its case, spaces and hyphens
-  ///     do not count.
+  ///   - code: a code that `sendSignInCode(toEmail:origin:)` sent there. Case, spaces and hyphens
+  ///     do not matter.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: a new session.
-  /// - Throws: `.invalidEmail`; `.invalidActionCode` for a code that is wrong, used, too old, or
-  ///   went to another address; `.userDisabled`, and then the code is as good as before;
-  ///   `.tooManyRequests`, `.internalError`.
-  /// - Complexity: two commits, in O(sessions) if they end.
+  /// - Throws: `.invalidEmail`; `.invalidActionCode` for a code that is wrong, used, expired, or
+  ///   went to another address; `.userDisabled`, which leaves the code valid; `.tooManyRequests`,
+  ///   `.internalError`.
+  /// - Complexity: two commits, and O(sessions) when the call ends them.
   public func signIn(
     withEmail email: String, code: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
@@ -76,7 +76,7 @@ extension Accounts {
     }
   }
 
-  /// Signs in the person who has shown that an address is theirs.
+  /// Signs in a person who has proved that they own an address.
   private func signIn(verified address: EmailAddress, in transaction: Transaction) throws -> Session
   {
     let found = try find(address, in: transaction)
@@ -95,12 +95,12 @@ extension Accounts {
     return try startSession(of: uid, record, isNew: found == nil, in: transaction)
   }
 
-  /// Says what a code does and to which address it went, without using it up.
+  /// Reports what a code does and to which address it went, without using it up.
   ///
   /// - Parameters:
-  ///   - code: one that was sent; its case, spaces and hyphens do not count.
+  ///   - code: a code that was sent. Case, spaces and hyphens do not matter.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
-  /// - Throws: `.invalidActionCode` for a code that is wrong, used or too old; `.userDisabled`;
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used or expired; `.userDisabled`;
   ///   `.tooManyRequests`, `.internalError`.
   /// - Complexity: two commits.
   public func checkActionCode(
@@ -128,7 +128,7 @@ extension Accounts {
     }
   }
 
-  /// Returns a code for an address instead of sending it: an administrator delivers it.
+  /// Returns a code for an address instead of sending it. An administrator delivers it.
   ///
   /// No limit counts these codes. Firebase returns links to administrators in the same way:
   /// https://firebase.google.com/docs/auth/admin/email-action-links.
@@ -136,7 +136,7 @@ extension Accounts {
   /// - Parameters:
   ///   - operation: what the code does.
   ///   - email: the account's address, in any spelling.
-  ///   - newEmail: for `.verifyAndChangeEmail`, the address that the account gets by the code.
+  ///   - newEmail: for `.verifyAndChangeEmail`, the address that the code gives the account.
   /// - Returns: the code.
   /// - Throws: `.invalidEmail`; `.missingEmail` when `newEmail` is needed and nil;
   ///   `.emailAlreadyInUse` when another account has it; `.internalError`. Except for

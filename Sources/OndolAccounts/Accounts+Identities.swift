@@ -1,5 +1,5 @@
-// Signing in by another service, linking one to an account, and taking it away. The program has
-// checked who the person is there; the library keeps which account that is.
+// Signing in by another service, and linking and unlinking its identities. The program has checked
+// the person's identity there. The library records which account it belongs to.
 
 internal import Foundation
 internal import Ondol
@@ -58,7 +58,8 @@ extension Accounts {
   /// Links an identity at another service to an account. The account is not anonymous afterwards.
   ///
   /// - Parameters:
-  ///   - token: a session's. That of an account that is not anonymous must have begun within
+  ///   - token: a session's token. The session of an account that is not anonymous must have begun
+  ///     within
   ///     `Options.recentSignIn`.
   ///   - identity: who the person is there.
   /// - Returns: the session, with the account as it is now.
@@ -89,10 +90,10 @@ extension Accounts {
     }
   }
 
-  /// Takes the identity at a service away from an account. Sessions continue.
+  /// Removes an account's identity at a service. Sessions continue.
   ///
   /// - Parameters:
-  ///   - token: a session's that began, or gave the password again, within
+  ///   - token: the token of a session that began, or gave the password again, within
   ///     `Options.recentSignIn`.
   ///   - provider: the service.
   /// - Returns: the session, with the account as it is now.

@@ -22,7 +22,7 @@ public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
   public var photoURL: String?
   /// Who the person is at other services. Of two at one service, the account gets the last.
   public var identities: [LinkedIdentity] = []
-  /// Whether nobody may sign in.
+  /// Whether the account is disabled.
   public var isDisabled = false
   /// The custom claims.
   public var customClaims = CustomClaims.none

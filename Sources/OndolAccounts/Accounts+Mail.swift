@@ -1,22 +1,22 @@
-// Codes by mail: that an address is its owner's, and the way back in for who forgot a password. The
-// library writes no mail; the app hands it a call that does. Whether somebody has an account is not
-// told: for an address that nobody has, a code is made and stored as well, and just not sent. The
-// one that is goes out after the answer, because a mail server's time would tell.
+// Codes by mail: they verify an address and reset a forgotten password. The library writes no mail;
+// the app provides a call that does. The calls do not reveal whether an account exists: for an
+// unknown address they also make and store a code, but do not send it. A real code goes out after
+// the answer, because a mail server's time would reveal it.
 
 internal import Foundation
 internal import Ondol
 internal import OndolEngine
 
 extension Accounts {
-  /// Sends a code to the account's address, which `applyActionCode(_:origin:)` takes. Does nothing
-  /// where the address is verified.
+  /// Sends a code to the account's address, for `applyActionCode(_:origin:)`. Without effect when
+  /// the address is verified.
   ///
-  /// - Parameter token: a session's.
+  /// - Parameter token: the session's token.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.tooManyRequests` above
-  ///   `Options.maximumCodes`; `.missingEmail` for an account without an address; `.internalError`
-  ///   when the mail could not be sent, too; `.userTokenExpired`, `.userDisabled`,
+  ///   `Options.maximumCodes`; `.missingEmail` for an account without an address; `.internalError`,
+  ///   also when the mail could not be sent; `.userTokenExpired`, `.userDisabled`,
   ///   `.invalidUserToken`.
-  /// - Complexity: one commit, and what sending takes.
+  /// - Complexity: one commit, and the time of `sendCode`.
   public func sendEmailVerification(token: String) async throws(AuthError) {
     let send = try sender
     let code = TypedCode(database.environment.random)
@@ -40,19 +40,19 @@ extension Accounts {
     }
   }
 
-  /// Sends a code to another address, which `applyActionCode(_:origin:)` takes. The account gets
-  /// the address then, and not before: it is verified from the first moment on.
+  /// Sends a code to another address, for `applyActionCode(_:origin:)`. The account gets the
+  /// address only then, and the address is verified at once.
   ///
   /// - Parameters:
-  ///   - token: a session's that began, or gave the password again, within
+  ///   - token: the token of a session that began, or gave the password again, within
   ///     `Options.recentSignIn`.
   ///   - email: the new address.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail`,
   ///   `.emailAlreadyInUse`; `.missingEmail` for an account without an address;
-  ///   `.requiresRecentLogin`; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`
-  ///   when the mail could not be sent, too; `.userTokenExpired`, `.userDisabled`,
+  ///   `.requiresRecentLogin`; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`,
+  ///   also when the mail could not be sent; `.userTokenExpired`, `.userDisabled`,
   ///   `.invalidUserToken`.
-  /// - Complexity: one commit, and what sending takes.
+  /// - Complexity: one commit, and the time of `sendCode`.
   public func sendEmailVerification(
     token: String, beforeUpdatingEmailTo email: String
   ) async throws(AuthError) {
@@ -82,7 +82,7 @@ extension Accounts {
     }
   }
 
-  /// Notes that an address is its owner's, and gives it to the account where it has another.
+  /// Verifies an address, and gives it to the account if the account has another one.
   ///
   /// - Parameters:
   ///   - code: one that `sendEmailVerification(token:)` or
@@ -90,9 +90,9 @@ extension Accounts {
   ///     do not count.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: the account.
-  /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or went to an address
-  ///   that the account has no more; `.userDisabled`, and `.emailAlreadyInUse` where another
-  ///   account has the new address by now: the code is as good as before; `.tooManyRequests`,
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used, expired, or went to an address
+  ///   that the account no longer has; `.userDisabled`; `.emailAlreadyInUse` when another account
+  ///   now has the new address. These two leave the code valid. Also `.tooManyRequests`,
   ///   `.internalError`.
   /// - Complexity: two commits.
   @discardableResult
@@ -121,15 +121,15 @@ extension Accounts {
     }
   }
 
-  /// Sends a code for another password to the address of an account, if there is one. Neither the
-  /// answer nor the time it takes says whether there is. The mail goes out after the answer, and
-  /// what `Options.sendCode` throws is lost.
+  /// Sends a code that resets a password to the address of an account, if there is one. Neither the
+  /// answer nor its time reveals whether there is. The mail goes out after the answer, and an error
+  /// of `Options.sendCode` is lost.
   ///
   /// - Parameters:
   ///   - email: the address, in any spelling. The code goes to the account's own.
   ///   - origin: as in `signIn(withEmail:password:origin:)`; each code counts as a failed try.
   /// - Throws: `.operationNotAllowed` without `Options.sendCode`; `.invalidEmail` for a text that
-  ///   is no address; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`.
+  ///   is not an address; `.tooManyRequests` above `Options.maximumCodes`; `.internalError`.
   /// - Complexity: one commit.
   public func sendPasswordReset(
     withEmail email: String, origin: String? = nil
@@ -151,8 +151,8 @@ extension Accounts {
     Task { try? await send(.passwordReset, owner, code.text) }
   }
 
-  /// Gives an account another password by a code that was mailed, and ends all its sessions and its
-  /// recovery codes. The address is verified by it.
+  /// Resets an account's password with a mailed code, and ends all its sessions and its recovery
+  /// codes. The call also verifies the address.
   ///
   /// - Parameters:
   ///   - code: one that `sendPasswordReset(withEmail:origin:)` sent; its case, spaces and hyphens
@@ -160,10 +160,10 @@ extension Accounts {
   ///   - newPassword: the new password.
   ///   - origin: as in `signIn(withEmail:password:origin:)`.
   /// - Returns: a new session.
-  /// - Throws: `.invalidActionCode` for a code that is wrong, used, too old, or was made before the
-  ///   address or the password changed; `.weakPassword`, and then the code is as good as before;
-  ///   `.userDisabled`, the same; `.tooManyRequests`, `.internalError`.
-  /// - Complexity: one run of scrypt where the code is right, and two commits, in O(sessions).
+  /// - Throws: `.invalidActionCode` for a code that is wrong, used, expired, or older than the last
+  ///   change of the address or the password; `.weakPassword` and `.userDisabled`, which leave the
+  ///   code valid; `.tooManyRequests`, `.internalError`.
+  /// - Complexity: one run of scrypt if the code is right, and two commits, in O(sessions).
   public func confirmPasswordReset(
     withCode code: String, newPassword: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
@@ -174,7 +174,7 @@ extension Accounts {
     }
   }
 
-  /// Gives another password by a try that was noted.
+  /// Resets the password, for a try that is already recorded.
   private func confirmPasswordReset(
     _ code: TypedCode, _ newPassword: String, _ tries: NotedTries
   ) async throws(AuthError) -> Session {
@@ -188,7 +188,7 @@ extension Accounts {
     let stored = try await hasher.hash(PasswordRules.bytes(of: newPassword), options.hashing)
     return try await authenticating {
       try await database.runTransaction { transaction in
-        // As it is now: somebody else may have used the code in between.
+        // Reads the current state: another call may have used the code in between.
         var (uid, record) = try use(code, .passwordReset, in: transaction)
         record.isEmailVerified = true
         try takeBack(tries, forgetting: true, in: transaction)
@@ -208,7 +208,7 @@ extension Accounts {
     }
   }
 
-  /// Stores what is to be known of a code.
+  /// Stores the record of a code.
   func keep(
     _ code: TypedCode, _ operation: ActionCodeOperation, _ owner: FoundAccount?,
     _ address: String, newEmail: String? = nil, in transaction: Transaction
@@ -221,7 +221,8 @@ extension Accounts {
     try transaction.setData(from: record, forDocument: document(of: code))
   }
 
-  /// Whose code it is; throws `.invalidActionCode` when it is nobody's, and `.userDisabled`.
+  /// Finds the account of a code; throws `.invalidActionCode` if there is none, and
+  /// `.userDisabled`.
   func owner(
     of code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
   ) throws -> FoundAccount {
@@ -233,7 +234,7 @@ extension Accounts {
     return (uid, record)
   }
 
-  /// The same, and the code is used up.
+  /// Does the same and uses up the code.
   private func use(
     _ code: TypedCode, _ operation: ActionCodeOperation, in transaction: Transaction
   ) throws -> FoundAccount {
@@ -242,7 +243,7 @@ extension Accounts {
     return owner
   }
 
-  /// What is stored under a code's first letters.
+  /// The record under a code's first letters.
   func stored(_ code: TypedCode, in transaction: Transaction) throws -> CodeRecord? {
     try transaction.getDocument(document(of: code)).data(as: CodeRecord?.self)
   }

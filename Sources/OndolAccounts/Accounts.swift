@@ -1,16 +1,16 @@
-// The accounts of a database: start reading here. A call checks what it is given, lets the password
-// hasher do its work outside any transaction, and then does all it does in one. So an account, its
-// profile, its picture and its first session come in one commit, or nothing of them does.
+// The accounts of a database: start reading here. A call checks its arguments, hashes the password
+// outside any transaction, and then does all its work in one transaction. So an account, its
+// profile, its picture and its first session appear in one commit, or not at all.
 
 internal import Crypto
 internal import Foundation
 public import Ondol
 internal import OndolEngine
 
-/// The accounts of an app's people, in the app's own database.
+/// The accounts of an app's users, in the app's own database.
 ///
-/// For a service, where many people are signed in at once and each request brings a token. An app
-/// on a device, where one person is, uses `Auth`, which keeps the token, too.
+/// Use it in a service, which has many signed-in users and gets a token with each request. An app
+/// on a device with one user uses `Auth`, which also keeps the token.
 ///
 /// ```swift
 /// let accounts = try await Accounts.open(in: database)
@@ -20,44 +20,47 @@ internal import OndolEngine
 /// try await known.account.uid
 /// ```
 ///
-/// Passwords are stored as scrypt's keys, tokens and codes as digests. What an unknown
-/// address costs is what a known one does, so that nobody learns who has an account by signing in.
-/// (Signing up tells, as it does with Firebase: an address is taken or not.)
+/// The database stores passwords as scrypt's keys, and tokens and codes as digests. A sign-in with
+/// an unknown address costs as much as one with a known address, so it does not reveal who has an
+/// account. (Signing up does, as with Firebase: it reports that an address is taken.)
 public final class Accounts: Sendable {
-  /// How accounts are kept.
+  /// The options of accounts.
   public struct Options: Sendable {
-    /// What a guess at a password costs. Where it is raised, accounts follow at their next sign-in.
+    /// The cost of a guess at a password. After you raise it, each account follows at its next
+    /// sign-in.
     public var hashing = PasswordHashing.standard
-    /// Characters that a password has at least.
+    /// The smallest number of characters in a password.
     public var minimumPasswordLength = 8
-    /// Whether the library refuses passwords that everybody tries first: the few that it knows,
-    /// simple rows of keys, and the account's own address. False leaves Firebase's rule, which is
-    /// the length alone.
+    /// Whether the library refuses the passwords that attackers try first: the few that it knows,
+    /// simple rows of keys, and the account's own address. False leaves Firebase's rule, which
+    /// checks only the length.
     public var refusesSimplePasswords = true
-    /// Further passwords that nobody may have.
+    /// More passwords that the library refuses.
     public var commonPasswords: CommonPasswords?
-    /// Whether the app takes a password that all other rules let pass; nil, the default, takes it.
-    /// Where it says false the call throws `.weakPassword`.
+    /// Whether the app accepts a password that passes all other rules; nil, the default, accepts
+    /// it. If it returns false, the call throws `.weakPassword`.
     public var passwordPolicy: PasswordPolicy?
-    /// Tries that may fail for one address within `triesWindow`, from any origin: 1 to 10,000.
+    /// The number of failed tries for one address within `triesWindow`, from any origin: 1 to
+    /// 10,000.
     public var maximumTries = 10
-    /// The same for all addresses together from one `origin`. Tries that succeed do not count.
+    /// The same limit for all addresses together from one `origin`. Successful tries do not count.
     public var maximumTriesOfOrigin = 100
-    /// Guests from one `origin` within `triesWindow`; see `Accounts.signInAnonymously(origin:)`.
+    /// The number of guests from one `origin` within `triesWindow`; see
+    /// `Accounts.signInAnonymously(origin:)`.
     public var maximumGuestsOfOrigin = 100
-    /// Each failed try is forgotten after this time, a year at most.
+    /// The time after which a failed try no longer counts, at most a year.
     public var triesWindow = Duration.seconds(15 * 60)
-    /// How long a session lasts; nil, the default, for ever, as with Firebase.
+    /// The lifetime of a session; nil, the default, for no limit, as with Firebase.
     public var sessionLifetime: Duration?
-    /// How long after a password was given the account may be changed.
+    /// The time after giving the password during which the owner may change the account.
     public var recentSignIn = Duration.seconds(5 * 60)
-    /// Threads that hash passwords. A run has a core and, with `.standard`, 32 MiB.
+    /// The number of threads that hash passwords. A run uses a core and, with `.standard`, 32 MiB.
     public var hashingThreads = 2
-    /// The collection that profiles given at sign-up are in.
+    /// The collection of profiles that are given at sign-up.
     public var profileCollection = "users"
 
-    /// Sends a code to an address, by mail; nil, the default, where the app sends none, and then
-    /// nothing can be verified and no password is reset by mail.
+    /// Sends a code to an address by mail. With nil, the default, the app sends none: it verifies
+    /// no address and resets no password by mail.
     ///
     /// ```swift
     /// options.sendCode = { operation, address, code in
@@ -65,23 +68,23 @@ public final class Accounts: Sendable {
     /// }
     /// ```
     ///
-    /// Put it into a link where people should not have to type it. What it throws for
-    /// `.passwordReset` nobody sees, because that would tell who has an account: log it there.
+    /// Put the code into a link so that people need not type it. Its errors for `.passwordReset`
+    /// reach no caller, because they would reveal who has an account: log them there.
     ///
-    /// It runs with the task-local values of the call that asked for the code. A server passes it
-    /// the language or the link's address of a request in one.
+    /// It runs with the task-local values of the call that asked for the code. A server can use one
+    /// to pass a request's language or the link's address.
     public var sendCode: CodeSender?
-    /// How long a code that was sent is good.
+    /// The lifetime of a sent code.
     public var codeLifetime = Duration.seconds(60 * 60)
-    /// Codes that are sent to one address for one purpose within `triesWindow`.
+    /// The number of codes to one address for one purpose within `triesWindow`.
     public var maximumCodes = 5
 
     /// Sends a code to an address.
     public typealias CodeSender =
       @Sendable (ActionCodeOperation, _ address: String, _ code: String) async throws -> Void
 
-    /// Says whether an account with an address may have a password. Runs with each password that is
-    /// set, and with none that is tried. The address is empty where the account has none.
+    /// Decides whether an account with an address may have a password. It runs for each password
+    /// that is set, never for one that is tried. The address is empty if the account has none.
     public typealias PasswordPolicy =
       @Sendable (_ password: String, _ email: String) async -> Bool
 
@@ -89,34 +92,34 @@ public final class Accounts: Sendable {
     public init() {}
   }
 
-  /// Whose accounts they are.
+  /// The database of the accounts.
   public let database: Database
   let options: Options
   let places: AccountPlaces
   let hasher: PasswordHasher
   let settings: SettingsRecord
-  /// All parameters that stored passwords may have, with those that were imported since opening.
+  /// All parameters that stored passwords may have, including those imported since opening.
   let hashings: Guarded<[PasswordHashing]>
 
   private static let mostWaiting = 64
   private static let secretLength = 32
 
-  /// The accounts in a database, with what they need: collections, a unique index on
-  /// addresses, and times at which sessions and failed tries end.
+  /// Opens the accounts in a database. The call creates what they need: collections, a unique index
+  /// on addresses, and expiry times for sessions and failed tries.
   ///
   /// - Parameters:
   ///   - database: open for writing.
-  ///   - options: how accounts are kept.
-  /// - Throws: `.internalError` when the database fails or is open for reading only.
+  ///   - options: the options of the accounts.
+  /// - Throws: `.internalError` when the database fails or is open only for reading.
   /// - Complexity: some small commits the first time, reads after that; O(accounts) once after a
-  ///   version that compared addresses otherwise: see `addressConflicts()`.
+  ///   version that compared addresses differently: see `addressConflicts()`.
   public static func open(
     in database: Database, options: Options = Options()
   ) async throws(AuthError) -> Accounts {
     try await open(in: database, options: options, derivation: .scrypt)
   }
 
-  /// Accounts whose keys are derived as a test says.
+  /// Opens accounts whose keys are derived as a test chooses.
   package static func open(
     in database: Database, options: Options = Options(), derivation: KeyDerivation
   ) async throws(AuthError) -> Accounts {
@@ -160,7 +163,7 @@ public final class Accounts: Sendable {
 
   /// The settings, with today's parameters among those that passwords may have.
   ///
-  /// - Parameter form: that of all accounts' addresses, where it is known by now.
+  /// - Parameter form: the form of all accounts' addresses, if already known.
   static func settle(
     _ places: AccountPlaces, _ hashing: PasswordHashing, addressForm form: Int? = nil
   ) async throws -> SettingsRecord {
@@ -182,14 +185,14 @@ public final class Accounts: Sendable {
 
   // MARK: - Signing up
 
-  /// Makes an account and signs its owner in.
+  /// Creates an account and signs its owner in.
   ///
   /// - Parameters:
   ///   - email: the address. No other account may have it; see `Account.email`.
   ///   - password: the password.
   /// - Returns: a session.
   /// - Throws: `.invalidEmail`, `.weakPassword`, `.emailAlreadyInUse`; `.tooManyRequests` when too
-  ///   many passwords wait to be hashed; `.internalError`. Then nothing is left of it.
+  ///   many passwords wait to be hashed; `.internalError`. The call then leaves nothing behind.
   /// - Complexity: one run of scrypt, and one commit.
   public func createUser(
     withEmail email: String, password: String
@@ -197,20 +200,20 @@ public final class Accounts: Sendable {
     try await createUser(withEmail: email, password: password) { _, _ in nil }
   }
 
-  /// Makes an account with a profile, and a picture if there is one, all in one commit, and signs
-  /// its owner in.
+  /// Creates an account with a profile, and a picture if there is one, in one commit, and signs its
+  /// owner in.
   ///
-  /// The profile becomes the document of the new uid in `Options.profileCollection`; the picture
-  /// becomes its field `picture`, a `BlobReference`, and goes where the profile goes.
+  /// The profile becomes the document of the new uid in `Options.profileCollection`. The picture
+  /// becomes its field `picture`, a `BlobReference`, and is deleted with the profile.
   ///
   /// - Parameters:
   ///   - email: the address. No other account may have it.
   ///   - password: the password.
-  ///   - profile: what is said of the person.
-  ///   - picture: the bytes of a picture; its type is seen from them.
+  ///   - profile: the person's profile.
+  ///   - picture: the bytes of a picture. The call detects the type from the bytes.
   /// - Returns: a session.
-  /// - Throws: as `createUser(withEmail:password:)`; then nothing is left of it, not even the
-  ///   picture.
+  /// - Throws: as `createUser(withEmail:password:)`. The call then leaves nothing behind, not even
+  ///   the picture.
   /// - Complexity: one run of scrypt, and one commit, in O(bytes of the picture).
   public func createUser<Profile: Encodable>(
     withEmail email: String, password: String, profile: Profile,
@@ -254,24 +257,23 @@ public final class Accounts: Sendable {
 
   // MARK: - Signing in and out
 
-  /// Signs somebody in.
+  /// Signs a person in.
   ///
-  /// Each try counts before the password is looked at, in the database. A success takes its own try
-  /// back, and forgets the failures of its address before it. So no more than
-  /// `Options.maximumTries` guesses are wrong in any window, however many come at once, and
-  /// restarting does not help. What it means: who knows an address can keep its owner from another
-  /// sign-in for as long; sessions go on.
+  /// The database records each try before the password is checked. A success removes its own try
+  /// and the earlier failures of its address. So no more than `Options.maximumTries` guesses are
+  /// wrong in any window, even with concurrent tries and across restarts. As a consequence, anyone
+  /// who knows an address can block new sign-ins of its owner for as long. Sessions continue.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - password: the password.
-  ///   - origin: who asks, such as the address of the network that a request comes from; has a
-  ///     count of its own, against those who try one password for many addresses.
+  ///   - origin: the client, such as the network address of a request. It has its own count,
+  ///     against attackers who try one password for many addresses.
   /// - Returns: a new session.
-  /// - Throws: `.invalidEmail` for a text that is no address; `.invalidCredential` for a wrong
-  ///   address and a wrong password alike; `.userDisabled` for the right ones of an account that is
-  ///   disabled; `.tooManyRequests`; `.internalError`.
-  /// - Complexity: one run of scrypt, two where parameters were raised or the password was
+  /// - Throws: `.invalidEmail` for a text that is not an address; `.invalidCredential` for a wrong
+  ///   address or a wrong password, without a difference; `.userDisabled` for the right ones of a
+  ///   disabled account; `.tooManyRequests`; `.internalError`.
+  /// - Complexity: one run of scrypt, two after the parameters were raised or the password was
   ///   imported, and two commits.
   public func signIn(
     withEmail email: String, password: String, origin: String? = nil
@@ -283,7 +285,7 @@ public final class Accounts: Sendable {
     }
   }
 
-  /// Signs in by a try that was noted.
+  /// Signs in, for a try that is already recorded.
   private func signIn(
     _ address: EmailAddress, _ password: String, _ tries: NotedTries
   ) async throws(AuthError) -> Session {
@@ -293,13 +295,13 @@ public final class Accounts: Sendable {
     let stored = found?.record.password ?? decoy(for: address)
     let matches = try await hasher.matches(bytes, stored)
     guard let found, matches else { throw .invalidCredential }
-    // Where the hasher is busy, the next sign-in raises them.
+    // If the hasher is busy, the next sign-in raises them.
     let raised =
       stored.isWeaker(than: options.hashing)
       ? try? await hasher.hash(bytes, options.hashing) : nil
     return try await authenticating {
       try await database.runTransaction { transaction in
-        // Who changed the password while it was being checked has changed what it is.
+        // The password may have changed while the call checked it.
         guard var record = try account(found.uid, in: transaction), record.password == stored else {
           throw AuthError.invalidCredential
         }
@@ -312,10 +314,11 @@ public final class Accounts: Sendable {
     }
   }
 
-  /// The session that a token stands for.
+  /// Returns the session of a token.
   ///
-  /// - Parameter token: as `Session.token` was.
-  /// - Throws: `.invalidUserToken` when the text is no token, `.userTokenExpired` when there is no
+  /// - Parameter token: the value of `Session.token`.
+  /// - Throws: `.invalidUserToken` when the text is not a token, `.userTokenExpired` when there is
+  ///   no
   ///   such session or it is over, `.userDisabled` while the account is disabled, `.internalError`.
   /// - Complexity: two gets.
   public func session(forToken token: String) async throws(AuthError) -> Session {
@@ -330,10 +333,10 @@ public final class Accounts: Sendable {
     }
   }
 
-  /// Ends a session. Does nothing when it is over.
+  /// Ends a session. Without effect when it is already over.
   ///
-  /// - Parameter token: as `Session.token` was.
-  /// - Throws: `.invalidUserToken` when the text is no token, `.internalError`.
+  /// - Parameter token: the value of `Session.token`.
+  /// - Throws: `.invalidUserToken` when the text is not a token, `.internalError`.
   /// - Complexity: one commit.
   public func signOut(token: String) async throws(AuthError) {
     let document = places.sessions.document(try SessionToken(token).digest)
@@ -344,10 +347,10 @@ public final class Accounts: Sendable {
 // MARK: - Steps
 
 extension Accounts {
-  /// This moment, by the database's clock.
+  /// The current time, by the database's clock.
   func now() throws -> Timestamp { try Timestamp(microsecondsSince1970: database.now()) }
 
-  /// A moment so much later.
+  /// The time after a duration.
   func moment(_ duration: Duration, after moment: Timestamp) throws -> Timestamp {
     let (seconds, attoseconds) = duration.components
     let microseconds = seconds.multipliedReportingOverflow(by: 1_000_000).partialValue
@@ -364,9 +367,9 @@ extension Accounts {
   /// Puts a new session into a transaction; throws `.userDisabled` for an account that is disabled.
   ///
   /// - Parameters:
-  ///   - provider: how somebody signed in.
-  ///   - claims: what is said of the session alone.
-  ///   - isNew: whether the transaction makes the account.
+  ///   - provider: how the person signed in.
+  ///   - claims: claims of this session only.
+  ///   - isNew: whether the transaction creates the account.
   func startSession(
     of uid: String, _ record: AccountRecord, by provider: SignInProvider = .password,
     claims: CustomClaims = .none, isNew: Bool = false, in transaction: Transaction
@@ -399,7 +402,7 @@ extension Accounts {
     return record
   }
 
-  /// The session as of a transaction, which fails when the session ends before its commit.
+  /// The session within a transaction, which fails when the session ends before its commit.
   func session(
     _ token: String, in transaction: Transaction
   ) throws -> (session: SessionRecord, record: AccountRecord) {
@@ -410,7 +413,7 @@ extension Accounts {
     return (session, try check(session, try account(session.uid, in: transaction)))
   }
 
-  /// What is hashed against where nobody has the address.
+  /// The record that is hashed against when no account has the address.
   func decoy(for address: EmailAddress) -> StoredPassword {
     settings.decoy(for: address, among: hashings.withLock { $0 }, options.hashing)
   }

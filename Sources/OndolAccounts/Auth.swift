@@ -1,12 +1,12 @@
-// One person on one device: Firebase's `Auth`. It keeps a session's token outside the database,
-// knows who is signed in without asking, and follows the session's document, so that a session that
-// ends elsewhere ends here.
+// One person on one device: Firebase's `Auth`. It keeps a session's token outside the database and
+// knows the signed-in user without a query. It follows the session's document, so a session that
+// ends elsewhere also ends here.
 
 internal import Foundation
 public import Ondol
 internal import OndolEngine
 
-/// Who is signed in on this device.
+/// The user who is signed in on this device.
 ///
 /// ```swift
 /// let auth = try await Auth.open(in: database)
@@ -15,13 +15,13 @@ internal import OndolEngine
 /// for await user in auth.authStateChanges { show(user) }
 /// ```
 ///
-/// The names are Firebase Auth's. What is different: there is a value that the app opens and keeps,
-/// and no `Auth.auth()`; calls return the `User` itself; mail goes out by the app's own
-/// `Accounts.Options.sendCode`, and there are recovery codes where there is none. After a restart
-/// the one who was signed in is signed in again.
+/// The names are Firebase Auth's, with these differences. The app opens and keeps a value, and
+/// there is no `Auth.auth()`. Calls return the `User` itself. Mail goes out by the app's own
+/// `Accounts.Options.sendCode`, and recovery codes serve an app that sends none. After a restart
+/// the same user is signed in again.
 public final class Auth: Sendable {
   private struct State {
-    /// Sessions here and in listeners' buffers, and not users, who would keep the `Auth`.
+    /// Holds sessions here and in listeners' buffers, not users, because a user retains the `Auth`.
     var session: Session?
     var watching: Task<Void, Never>?
     var listeners: [Int: AsyncStream<Session?>.Continuation] = [:]
@@ -33,19 +33,19 @@ public final class Auth: Sendable {
     }
   }
 
-  /// The accounts it signs in to.
+  /// The accounts that it signs in to.
   public let accounts: Accounts
   private let tokens: any TokenStore
   private let state = Guarded(State())
 
-  /// Opens the accounts in a database, and signs in whoever was signed in before.
+  /// Opens the accounts in a database, and signs in the user who was signed in before.
   ///
   /// - Parameters:
   ///   - database: open for writing.
-  ///   - options: how accounts are kept.
-  ///   - tokens: where the session's token is kept. When nil, in a file beside the database's
-  ///     directory, its name followed by `.session`, that the owner alone can read; in memory
-  ///     for a database in memory. On Apple's systems put it into the keychain.
+  ///   - options: the options of the accounts.
+  ///   - tokens: the store of the session's token. When nil, a file beside the database's
+  ///     directory, with that name followed by `.session`, which only the owner can read. For a
+  ///     database in memory, the token stays in memory. On Apple's systems use the keychain.
   /// - Throws: `.keychainError` when the token cannot be read, `.internalError`.
   /// - Complexity: as `Accounts.open(in:options:)`.
   public static func open(
@@ -55,7 +55,7 @@ public final class Auth: Sendable {
     return try await open(accounts, tokens: tokens)
   }
 
-  /// Signs in to accounts that are open.
+  /// Signs in to accounts that are already open.
   ///
   /// - Parameters:
   ///   - accounts: the accounts.
@@ -97,16 +97,16 @@ public final class Auth: Sendable {
 
   // MARK: - Who is signed in
 
-  /// Who is signed in; nil when nobody is. The last that was known: a session that ended elsewhere
-  /// is noticed a moment later.
+  /// The signed-in user; nil if there is none. This is the last known state: `Auth` notices a
+  /// moment later when a session ends elsewhere.
   public var currentUser: User? {
     state.withLock { $0.session }.map { User(auth: self, session: $0) }
   }
 
-  /// Who is signed in, and whoever is after that: the first element is there at once, nil where
-  /// nobody is. One more comes with each sign-in and sign-out, with a change of the address or of
-  /// whether it is verified, and when the session ends elsewhere. Who is slow sees the newest only.
-  /// Ends with its task, or when nobody has the `Auth` any more.
+  /// The signed-in user, and each later one. The first element arrives at once, and is nil if no
+  /// user is signed in. Another follows each sign-in and sign-out, each change of the address or of
+  /// its verification, and a session that ends elsewhere. A slow listener sees only the newest. The
+  /// sequence ends with its task, or when the app releases the `Auth`.
   public var authStateChanges: AuthStateChanges {
     AuthStateChanges(
       user: { [weak self] session in self.map { User(auth: $0, session: session) } },
@@ -132,14 +132,14 @@ public final class Auth: Sendable {
 
   // MARK: - Signing up, in and out
 
-  /// Makes an account and signs in to it.
+  /// Creates an account and signs in to it.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - password: the password.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.createUser(withEmail:password:)`; `.keychainError` when the token
-  ///   cannot be kept: then the account is there, and nobody is signed in.
+  ///   cannot be stored. The account exists then, and no user is signed in.
   /// - Complexity: one run of scrypt, and one commit.
   @discardableResult
   public func createUser(
@@ -148,15 +148,15 @@ public final class Auth: Sendable {
     try begin(try await accounts.createUser(withEmail: email, password: password))
   }
 
-  /// Makes an account with a profile, and a picture if there is one, in one commit, and signs in to
-  /// it. See `Accounts.createUser(withEmail:password:profile:picture:)`.
+  /// Creates an account with a profile, and a picture if there is one, in one commit, and signs in
+  /// to it. See `Accounts.createUser(withEmail:password:profile:picture:)`.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - password: the password.
-  ///   - profile: what is said of the person.
+  ///   - profile: the person's profile.
   ///   - picture: the bytes of a picture.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `createUser(withEmail:password:)`.
   /// - Complexity: one run of scrypt, and one commit, in O(bytes of the picture).
   @discardableResult
@@ -169,13 +169,13 @@ public final class Auth: Sendable {
         withEmail: email, password: password, profile: profile, picture: picture))
   }
 
-  /// Makes an account without anything and signs in to it; see
-  /// `Accounts.signInAnonymously(origin:)`. Where somebody is signed in anonymously, they stay the
-  /// same one, as with Firebase.
+  /// Creates an account without an address or a password and signs in to it; see
+  /// `Accounts.signInAnonymously(origin:)`. A user who is already signed in anonymously stays the
+  /// same, as with Firebase.
   ///
-  /// - Returns: who is signed in now.
-  /// - Throws: `.keychainError` when the token cannot be kept, `.internalError`.
-  /// - Complexity: one commit; two gets where somebody is there.
+  /// - Returns: the signed-in user.
+  /// - Throws: `.keychainError` when the token cannot be stored, `.internalError`.
+  /// - Complexity: one commit; two gets if a user is already signed in.
   @discardableResult
   public func signInAnonymously() async throws(AuthError) -> User {
     if let user = currentUser, user.isAnonymous {
@@ -188,15 +188,15 @@ public final class Auth: Sendable {
     return try begin(try await accounts.signInAnonymously())
   }
 
-  /// Signs in, in the place of whoever was signed in.
+  /// Signs in. The new user replaces the one who was signed in.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - password: the password.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.signIn(withEmail:password:origin:)`; `.keychainError` when the token
-  ///   cannot be kept.
-  /// - Complexity: one run of scrypt, two where parameters were raised, and two commits.
+  ///   cannot be stored.
+  /// - Complexity: one run of scrypt, two after the parameters were raised, and two commits.
   @discardableResult
   public func signIn(
     withEmail email: String, password: String
@@ -204,15 +204,15 @@ public final class Auth: Sendable {
     try begin(try await accounts.signIn(withEmail: email, password: password))
   }
 
-  /// Gives an account another password by one of its recovery codes, and signs in to it.
+  /// Resets an account's password with one of its recovery codes, and signs in to it.
   ///
   /// - Parameters:
   ///   - email: the account's address.
   ///   - recoveryCode: one of the codes.
   ///   - newPassword: the new password.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.resetPassword(withEmail:recoveryCode:newPassword:origin:)`;
-  ///   `.keychainError` when the token cannot be kept.
+  ///   `.keychainError` when the token cannot be stored.
   /// - Complexity: one run of scrypt, and two commits.
   @discardableResult
   public func resetPassword(
@@ -223,23 +223,23 @@ public final class Auth: Sendable {
         withEmail: email, recoveryCode: recoveryCode, newPassword: newPassword))
   }
 
-  /// Sends a code for another password; see `Accounts.sendPasswordReset(withEmail:origin:)`.
+  /// Sends a code that resets a password; see `Accounts.sendPasswordReset(withEmail:origin:)`.
   ///
-  /// - Parameter email: the address; nobody need have an account by it.
+  /// - Parameter email: the address. It need not belong to an account.
   /// - Throws: `.operationNotAllowed`, `.invalidEmail`, `.tooManyRequests`, `.internalError`.
   /// - Complexity: one commit.
   public func sendPasswordReset(withEmail email: String) async throws(AuthError) {
     try await accounts.sendPasswordReset(withEmail: email)
   }
 
-  /// Gives an account another password by a code that was mailed, and signs in to it.
+  /// Resets an account's password with a mailed code, and signs in to the account.
   ///
   /// - Parameters:
   ///   - code: the code.
   ///   - newPassword: the new password.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.confirmPasswordReset(withCode:newPassword:origin:)`; `.keychainError`
-  ///   when the token cannot be kept.
+  ///   when the token cannot be stored.
   /// - Complexity: one run of scrypt, and two commits.
   @discardableResult
   public func confirmPasswordReset(
@@ -248,24 +248,24 @@ public final class Auth: Sendable {
     try begin(try await accounts.confirmPasswordReset(withCode: code, newPassword: newPassword))
   }
 
-  /// Sends a code to an address, which `signIn(withEmail:code:)` takes; see
+  /// Sends a code to an address, for `signIn(withEmail:code:)`; see
   /// `Accounts.sendSignInCode(toEmail:origin:)`.
   ///
-  /// - Parameter email: the address; nobody need have an account by it.
+  /// - Parameter email: the address. It need not belong to an account.
   /// - Throws: `.operationNotAllowed`, `.invalidEmail`, `.tooManyRequests`, `.internalError`.
-  /// - Complexity: one commit, and what sending takes.
+  /// - Complexity: one commit, and the time of `sendCode`.
   public func sendSignInCode(toEmail email: String) async throws(AuthError) {
     try await accounts.sendSignInCode(toEmail: email)
   }
 
-  /// Signs in with a code that went to an address, and makes the account where there is none.
+  /// Signs in with a code that went to an address, and creates the account if there is none.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - code: the code.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.signIn(withEmail:code:origin:)`; `.keychainError` when the token cannot
-  ///   be kept.
+  ///   be stored.
   /// - Complexity: two commits.
   @discardableResult
   public func signIn(withEmail email: String, code: String) async throws(AuthError) -> User {
@@ -278,9 +278,9 @@ public final class Auth: Sendable {
   /// - Parameters:
   ///   - identity: who the person is there.
   ///   - isEmailVerified: whether the service says that the identity's address is the person's.
-  /// - Returns: who is signed in now.
+  /// - Returns: the signed-in user.
   /// - Throws: as `Accounts.signIn(with:isEmailVerified:)`; `.keychainError` when the token cannot
-  ///   be kept.
+  ///   be stored.
   /// - Complexity: one commit.
   @discardableResult
   public func signIn(
@@ -289,7 +289,7 @@ public final class Auth: Sendable {
     try begin(try await accounts.signIn(with: identity, isEmailVerified: isEmailVerified))
   }
 
-  /// What a code is for; see `Accounts.checkActionCode(_:origin:)`.
+  /// Reports what a code is for; see `Accounts.checkActionCode(_:origin:)`.
   ///
   /// - Parameter code: the code.
   /// - Throws: as `Accounts.checkActionCode(_:origin:)`.
@@ -298,7 +298,7 @@ public final class Auth: Sendable {
     try await accounts.checkActionCode(code)
   }
 
-  /// Notes that an address is its owner's, who need not be signed in here.
+  /// Verifies an address with a code. Its owner need not be signed in here.
   ///
   /// - Parameter code: one that `User.sendEmailVerification()` or
   ///   `User.sendEmailVerification(beforeUpdatingEmailTo:)` sent.
@@ -308,27 +308,26 @@ public final class Auth: Sendable {
     renew(try await accounts.applyActionCode(code))
   }
 
-  /// Signs out: the session is over, and its token forgotten. Does nothing when nobody is signed
-  /// in.
+  /// Signs out: ends the session and deletes its token. Without effect when no user is signed in.
   ///
-  /// - Throws: `.keychainError` when the token cannot be forgotten, `.internalError`. Nobody is
-  ///   signed in here in any case.
+  /// - Throws: `.keychainError` when the token cannot be deleted, `.internalError`. In any case, no
+  ///   user is signed in here afterwards.
   /// - Complexity: one commit.
   public func signOut() async throws(AuthError) {
     guard let token = state.withLock({ $0.session?.token }) else { return }
     let failure = end(token)
-    // In the database, too, whatever becomes of the token here.
+    // Also ends the session in the database, whatever happens to the token here.
     try await accounts.signOut(token: token)
     if let failure { throw failure }
   }
 
   // MARK: - Steps
 
-  /// Somebody is signed in.
+  /// Makes a user the signed-in one.
   @discardableResult
   func begin(_ session: Session, isKept: Bool = false) throws(AuthError) -> User {
     let watching = try watch(session)
-    // Under the lock, so that of two who sign in the same one is kept and shown.
+    // Holds the lock, so that of two concurrent sign-ins the same one is stored and shown.
     let (earlier, failure) = state.withLock { state -> (Task<Void, Never>?, AuthError?) in
       do throws(AuthError) {
         if !isKept { try keep(session.token) }
@@ -344,7 +343,7 @@ public final class Auth: Sendable {
     return User(auth: self, session: session)
   }
 
-  /// Shows an account as it is now, where its owner is signed in.
+  /// Publishes an account's current state while its owner is signed in.
   func renew(_ account: Account) {
     state.withLock { state in
       guard let session = state.session, session.account.uid == account.uid,
@@ -354,7 +353,7 @@ public final class Auth: Sendable {
     }
   }
 
-  /// Has the session exchanged for another: that it ends on the way is no sign-out.
+  /// Exchanges the session for another. The end of the old one is no sign-out.
   func exchange(
     _ session: Session, _ body: () async throws(AuthError) -> Session
   ) async throws(AuthError) -> User {
@@ -377,8 +376,8 @@ public final class Auth: Sendable {
   private func watch(_ session: Session) throws(AuthError) -> Task<Void, Never> {
     let document = accounts.places.sessions.document(try SessionToken(session.token).digest)
     return Task { [weak self] in
-      // Where the database is closed or fails, who is signed in stays what was known last; every
-      // call that matters asks again.
+      // If the database is closed or fails, the last known user stays signed in. Every call that
+      // matters checks again.
       do {
         for try await snapshot in document.snapshots where Self.isOver(snapshot) {
           if !Task.isCancelled { _ = self?.end(session.token) }
@@ -393,8 +392,8 @@ public final class Auth: Sendable {
     !session.exists || session[FieldPath(SessionRecord.isSuspended)] as Bool? == true
   }
 
-  /// The session is over, and its token forgotten, if it is the one that is known. Gives back why
-  /// the token could not be forgotten.
+  /// Signs out and deletes the token, if the session is the current one. Returns the error when the
+  /// token could not be deleted.
   func end(_ token: String) -> AuthError? {
     let (watching, failure) = state.withLock { state -> (Task<Void, Never>?, AuthError?) in
       guard state.session?.token == token else { return (nil, nil) }
@@ -419,14 +418,14 @@ public final class Auth: Sendable {
   }
 }
 
-/// Who is signed in, as it changes; see `Auth.authStateChanges`.
+/// The signed-in user as it changes; see `Auth.authStateChanges`.
 public struct AuthStateChanges: AsyncSequence, Sendable {
-  /// Nil where nobody is signed in.
+  /// The user; nil if none is signed in.
   public typealias Element = User?
-  /// Nothing is thrown.
+  /// The sequence throws nothing.
   public typealias Failure = Never
 
-  /// Who a session is; nil when nobody has the `Auth` any more.
+  /// Makes the user of a session; nil after the `Auth` is released.
   private let user: @Sendable (Session) -> User?
   private let listen: @Sendable () -> AsyncStream<Session?>
 
@@ -448,7 +447,7 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     fileprivate let user: @Sendable (Session) -> User?
     fileprivate var base: AsyncStream<Session?>.Iterator
 
-    /// Who is signed in next; nil at the end.
+    /// The next signed-in user; nil at the end.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async -> User?? {

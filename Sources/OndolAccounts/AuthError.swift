@@ -1,26 +1,26 @@
-// What can go wrong with accounts, under Firebase Auth's names and numbers. An error says what its
-// reader may know and no more: a wrong address and a wrong password are one error, and no message
-// has a password, a token or a code in it.
+// Errors of accounts, with Firebase Auth's names and numbers. An error reveals only what its reader
+// may know: a wrong address and a wrong password are one error, and no message contains a password,
+// a token or a code.
 
 public import Ondol
 
-/// What kind of failure an `AuthError` is: Firebase Auth's names and numbers. Errors of the calls
-/// for administrators have names there and no numbers; theirs here are from 17,901 on.
+/// The kind of an `AuthError`, with Firebase Auth's names and numbers. Firebase names the errors of
+/// administrators' calls without numbers. Here their numbers start at 17,901.
 public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
-  /// The address, the password or the recovery code is wrong. Which of them is not told.
+  /// The address, the password or the recovery code is wrong. The error does not say which.
   case invalidCredential = 17_004
   /// An administrator disabled the account: `AccountChanges.isDisabled`.
   case userDisabled = 17_005
-  /// The app has not said how it is done: there is no `Accounts.Options.sendCode`. Or the account
-  /// has nothing to do it with, such as a password.
+  /// The app has not configured it: there is no `Accounts.Options.sendCode`. Or the account lacks
+  /// something that the call needs, such as a password.
   case operationNotAllowed = 17_006
   /// Another account has the address.
   case emailAlreadyInUse = 17_007
-  /// The text is no address of e-mail.
+  /// The text is not an email address.
   case invalidEmail = 17_008
-  /// Too many tries failed; `AuthError.retryAfter` says when the next is allowed.
+  /// Too many tries failed. `AuthError.retryAfter` says when the next one is allowed.
   case tooManyRequests = 17_010
-  /// There is no such account any more.
+  /// The account does not exist any more.
   case userNotFound = 17_011
   /// Another account has the address of an identity at another service.
   case accountExistsWithDifferentCredential = 17_012
@@ -31,7 +31,7 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case providerAlreadyLinked = 17_015
   /// The account has no identity at the service.
   case noSuchProvider = 17_016
-  /// The text is no token of a session.
+  /// The text is not a session's token.
   case invalidUserToken = 17_017
   /// The session is over: signed out, too old, or ended by a change of the password.
   case userTokenExpired = 17_021
@@ -39,29 +39,29 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case credentialAlreadyInUse = 17_025
   /// The password is too short, too long or too easily guessed; the message says which.
   case weakPassword = 17_026
-  /// The code that was mailed is wrong, used or too old. Which of them is not told.
+  /// The mailed code is wrong, used or expired. The error does not say which.
   case invalidActionCode = 17_030
-  /// The account has no address of e-mail, and the call needs one.
+  /// The account has no email address, and the call needs one.
   case missingEmail = 17_034
-  /// The text is no phone number in the form of E.164.
+  /// The text is not a phone number in the form of E.164.
   case invalidPhoneNumber = 17_042
-  /// Nobody is signed in.
+  /// No user is signed in.
   case nullUser = 17_067
   /// Another account has the uid.
   case uidAlreadyInUse = 17_901
   /// The text cannot be a uid.
   case invalidUID = 17_902
-  /// The claims are no JSON object, or one that is nested too deep.
+  /// The claims are not a JSON object, or are nested too deep.
   case invalidClaims = 17_903
   /// The claims have more than `CustomClaims.maximumBytes`.
   case claimsTooLarge = 17_904
   /// A claim has a name that tokens use themselves; see `CustomClaims.reservedNames`.
   case reservedClaim = 17_905
-  /// The name is empty, too long, or has controls in it.
+  /// The name is empty, too long, or contains control characters.
   case invalidDisplayName = 17_906
-  /// The text is no URL of http or https, or too long.
+  /// The text is not an http or https URL, or is too long.
   case invalidPhotoURL = 17_907
-  /// The text is no token of a page of `Accounts.listAccounts(limit:pageToken:)`.
+  /// The text is not a page token of `Accounts.listAccounts(limit:pageToken:)`.
   case invalidPageToken = 17_908
   /// A hash of a password cannot come from the parameters.
   case invalidPasswordHash = 17_909
@@ -71,13 +71,13 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
   case invalidIdentity = 17_912
   /// The call has more accounts than it takes, or fewer.
   case invalidCount = 17_911
-  /// The session's token could not be kept or read outside the database.
+  /// The session's token could not be stored or read outside the database.
   case keychainError = 17_995
-  /// The database failed; `AuthError.databaseError` says how.
+  /// The database failed. `AuthError.databaseError` has its error.
   case internalError = 17_999
 }
 
-/// What calls about accounts throw.
+/// The error of calls about accounts.
 ///
 /// ```swift
 /// do {
@@ -93,11 +93,11 @@ public enum AuthErrorCode: Int, Sendable, Hashable, CaseIterable {
 public struct AuthError: Error, Sendable, Hashable, CustomStringConvertible {
   /// What kind of failure it is.
   public var code: AuthErrorCode
-  /// What was wrong and what helps, for a person.
+  /// The problem and its remedy, for a person.
   public var message: String
-  /// After `.tooManyRequests`, how long until the next try is allowed.
+  /// After `.tooManyRequests`, the time until the next try is allowed.
   public var retryAfter: Duration?
-  /// After `.internalError`, what the database threw.
+  /// After `.internalError`, the database's error.
   public var databaseError: DatabaseError?
 
   init(_ code: AuthErrorCode, _ message: String, retryAfter: Duration? = nil) {
@@ -106,7 +106,7 @@ public struct AuthError: Error, Sendable, Hashable, CustomStringConvertible {
     self.retryAfter = retryAfter
   }
 
-  /// What a transaction or a call of the database threw, as an error of accounts.
+  /// Converts an error of a transaction or a database call.
   init(_ error: any Error) {
     switch error {
     case let error as AuthError:
@@ -162,7 +162,7 @@ extension AuthError {
 }
 
 extension AuthError {
-  /// Whether the session that asked is over, so that another may begin.
+  /// Whether the calling session is over, so that another may begin.
   var isOfEndedSession: Bool {
     switch code {
     case .userTokenExpired, .userDisabled, .userNotFound: true
@@ -171,7 +171,7 @@ extension AuthError {
   }
 }
 
-/// Runs calls of the database, and has what they throw as an `AuthError`.
+/// Runs database calls and converts their errors to `AuthError`.
 func authenticating<Result>(
   _ body: () async throws -> Result
 ) async throws(AuthError) -> Result {

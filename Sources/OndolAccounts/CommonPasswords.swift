@@ -1,40 +1,40 @@
-// Passwords that were seen too often, from a list that the app has. There are lists of ten million,
-// and all an answer needs of each is eight bytes of a hash: 80 MB at most, in order, looked up by
-// halves. That two texts have the same eight bytes happens once in a trillion questions.
+// Passwords that are too common, from a list that the app has. Lists have up to ten million
+// entries. The library keeps eight bytes of a hash for each: at most 80 MB, sorted, with a binary
+// search. Two texts share the same eight bytes once in a trillion queries.
 
 internal import Crypto
 internal import Foundation
 
-/// Passwords that nobody may have, because everybody tries them.
+/// Passwords that the library refuses because attackers try them first.
 ///
 /// ```swift
 /// var options = Accounts.Options()
 /// options.commonPasswords = try CommonPasswords(contentsOf: "common-passwords.txt")
 /// ```
 ///
-/// Lists such as those that breaches left are text with a password a line. Case does not count, nor
-/// whether letters are full-width: both are compared by Unicode's NFKC with case folded.
+/// Lists from breaches are text files with a password on each line. Case and full-width letters do
+/// not matter: the comparison uses Unicode's NFKC with case folded.
 public struct CommonPasswords: Sendable {
   private static let mostCount = 10_000_000
-  /// No password is longer.
+  /// The longest password.
   private static let mostLineBytes = 1_024
   private static let pieceLength = 1 << 16
   private static let lineFeed = UInt8(ascii: "\n")
   private static let carriageReturn = UInt8(ascii: "\r")
 
-  /// In ascending order, each once.
+  /// Sorted in ascending order, without duplicates.
   private let hashes: [UInt64]
 
-  /// How many there are.
+  /// The number of passwords.
   public var count: Int { hashes.count }
 
-  /// The passwords in a file, one a line, of UTF-8. Empty lines and those over 1,024 bytes are left
-  /// out.
+  /// Reads the passwords in a UTF-8 file, one on each line. Skips empty lines and those over 1,024
+  /// bytes.
   ///
   /// - Parameter path: the file's path.
   /// - Throws: `.internalError` when the file cannot be read, or has more than 10 million lines.
-  /// - Complexity: O(n log n) in the lines, and eight bytes of memory for each. Waits for the file:
-  ///   not on the main actor.
+  /// - Complexity: O(n log n) in the lines, and eight bytes of memory for each. Blocks on the file,
+  ///   so do not call it on the main actor.
   public init(contentsOf path: String) throws(AuthError) {
     var hashes: [UInt64] = []
     var line: [UInt8] = []
@@ -59,9 +59,9 @@ public struct CommonPasswords: Sendable {
     self.init(hashes: hashes)
   }
 
-  /// These passwords.
+  /// Uses the given passwords.
   ///
-  /// - Parameter passwords: in any order; empty ones are left out.
+  /// - Parameter passwords: the passwords in any order. Empty ones are skipped.
   /// - Complexity: O(n log n).
   public init(_ passwords: some Sequence<String>) {
     self.init(hashes: passwords.filter { !$0.isEmpty }.map(Self.hash))
@@ -74,7 +74,7 @@ public struct CommonPasswords: Sendable {
     self.hashes = distinct
   }
 
-  /// Whether it is one of them.
+  /// Returns whether a password is in the list.
   ///
   /// - Parameter password: as it was typed.
   /// - Complexity: O(log n).
@@ -89,7 +89,7 @@ public struct CommonPasswords: Sendable {
     return low < hashes.count && hashes[low] == hash
   }
 
-  /// Adds a line and begins the next.
+  /// Adds a line and begins the next one.
   private static func add(_ line: inout [UInt8], to hashes: inout [UInt64]) throws(AuthError) {
     defer { line.removeAll(keepingCapacity: true) }
     if line.last == carriageReturn { line.removeLast() }

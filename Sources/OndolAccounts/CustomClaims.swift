@@ -5,7 +5,7 @@
 
 internal import Foundation
 
-/// Claims of an administrator about an account, for rules and tokens: a small JSON object.
+/// An administrator's claims about an account, for rules and tokens: a small JSON object.
 ///
 /// ```swift
 /// let claims = try CustomClaims(["admin": true])

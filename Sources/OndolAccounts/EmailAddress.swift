@@ -1,24 +1,25 @@
-// When two addresses are one. Domains have no case, and a spelling in ASCII for each in Unicode;
-// what stands before the @ has case by the letter of the standards, and by nobody's practice:
-// people type it as their keyboard has it. So both parts are compared by their compatibility form
-// with case folded, as Unicode's NFKC_Casefold and UTS 46 do, and shown as they were typed.
+// Comparison of addresses. Domains have no case, and each Unicode spelling has one in ASCII. By the
+// standards, the part before the @ has case, but no mail service relies on it, and people type it
+// as their keyboard does. So the library compares both parts by their compatibility form with case
+// folded, as Unicode's NFKC_Casefold and UTS 46 do, and shows them as they were typed.
 //
-// Foundation has the compatibility form, and Swift the case of each scalar. That comes to the
-// tables of UTS 46 but for what these refuse; a label that cannot be mapped stays as it is, so that
-// every address which earlier versions took is one today.
+// Foundation provides the compatibility form, and Swift the case of each scalar. Together they
+// match the tables of UTS 46 except for the names that these refuse. A label that cannot be mapped
+// stays as it is, so every address that earlier versions accepted is still valid.
 
 internal import Foundation
 
 /// An address of e-mail.
 package struct EmailAddress: Sendable, Hashable {
-  /// Which rules made `key`: stored with the accounts, which get other keys where it was raised.
+  /// The version of the rules that made `key`. It is stored with the accounts. A higher version
+  /// gives them new keys.
   package static let form = 2
 
   /// As it was typed, in composed form and without spaces around it.
   package let text: String
-  /// What addresses are compared by.
+  /// The key that compares addresses.
   package let key: String
-  /// What version 1 compared by: the domain alone in lower case.
+  /// The key of version 1: only the domain in lower case.
   package let exactKey: String
 
   private static let mostBytes = 254
@@ -30,12 +31,12 @@ package struct EmailAddress: Sendable, Hashable {
   private static let forbidden: Set<Character> = [
     "(", ")", "<", ">", "[", "]", ",", ";", ":", "\\", "\"", "@",
   ]
-  /// What stands for a dot between labels.
+  /// Characters that separate labels like a dot.
   private static let dots: Set<Unicode.Scalar> = [".", "\u{3002}", "\u{FF0E}", "\u{FF61}"]
-  /// Letters that domains tell from what folding makes of them.
+  /// Letters that domains distinguish from their folded form.
   private static let keptInDomains: Set<String> = ["\u{DF}", "\u{3C2}"]
 
-  /// Throws `.invalidEmail` when the text is no address.
+  /// Throws `.invalidEmail` when the text is not an address.
   package init(_ typed: String) throws(AuthError) {
     let text = typed.trimmingCharacters(in: .whitespaces).precomposedStringWithCanonicalMapping
     guard let at = text.lastIndex(of: "@") else {
@@ -58,18 +59,18 @@ package struct EmailAddress: Sendable, Hashable {
 
   // MARK: - Comparing
 
-  /// What a local part is compared by; the part itself where nothing or too much is left of it.
+  /// The key of a local part. The part itself if the mapping leaves nothing or too much of it.
   private static func mapped(local: String) -> String {
     let mapped = CaseFolding.fold(local)
     return (1...mostMappedBytes).contains(mapped.utf8.count) ? mapped : local
   }
 
-  /// What a label of a domain is compared by; in lower case where that cannot be a label.
+  /// The key of a domain's label. The lower case if the mapped text cannot be a label.
   private static func mapped(label: String) -> String {
     let mapped = CaseFolding.fold(label, keeping: keptInDomains)
     if mapped.hasPrefix(Punycode.prefix),
       let decoded = Punycode.decode(mapped.dropFirst(Punycode.prefix.count)), isLabel(decoded),
-      // What nobody would have encoded is no second spelling of anything.
+      // A text that no encoder would produce is no second spelling.
       !decoded.utf8.allSatisfy({ $0 < 0x80 }),
       CaseFolding.fold(decoded, keeping: keptInDomains).utf8.elementsEqual(decoded.utf8)
     {
@@ -93,7 +94,7 @@ package struct EmailAddress: Sendable, Hashable {
       && label.allSatisfy { $0 == "-" || $0.isLetter || $0.isNumber }
   }
 
-  /// Whether it would become one letter with what stands in front.
+  /// Whether the scalar would join the one before it into one letter.
   private static func beginsWithMark(_ label: String) -> Bool {
     switch label.unicodeScalars.first?.properties.generalCategory {
     case .nonspacingMark, .spacingMark, .enclosingMark: true
@@ -116,10 +117,10 @@ package struct EmailAddress: Sendable, Hashable {
 
 /// Unicode's NFKC_Casefold, of Foundation's compatibility form and Swift's case of scalars.
 enum CaseFolding {
-  /// Rounds after which every text stays what it is; two are enough for all that is known.
+  /// Rounds after which every text is stable. Two are enough for all known texts.
   private static let mostRounds = 4
 
-  /// What texts are compared by that people would call the same, whatever their case.
+  /// The key of a text. Texts that differ only in case or compatibility form have the same key.
   ///
   /// - Parameters:
   ///   - text: any text.

@@ -1,18 +1,18 @@
-// Identities at other services: who a person is there, as the program has found out by itself. An
-// account has at most one of each service, and an identity leads to one account. The account's
-// record has the keys of its identities in an array with an index on its elements, so finding is a
-// lookup, and two transactions that link one identity conflict in the same range of that index.
+// Identities at other services, which the program has checked itself. An account has at most one
+// identity of each service, and an identity leads to one account. The account's record has the keys
+// of its identities in an array with an index on its elements. So finding an account is a lookup,
+// and two transactions that link one identity conflict in the same range of that index.
 
 internal import Foundation
 
 /// A person's identity at another service, such as `google.com`.
 ///
-/// The library asks no service. A program that has checked a token of one passes what the token
-/// says.
+/// The library contacts no service. A program that has checked a service's token passes its
+/// contents.
 public struct LinkedIdentity: Sendable, Hashable, Codable {
   /// The service: 1 to 128 visible ASCII characters, such as `google.com`.
   public var provider: String
-  /// What the service calls the person: 1 to 256 bytes without controls.
+  /// The person's identifier at the service: 1 to 256 bytes without control characters.
   public var uid: String
   /// The address that the service has; it need not be the account's.
   public var email: String?
@@ -27,13 +27,13 @@ public struct LinkedIdentity: Sendable, Hashable, Codable {
   ///
   /// - Parameters:
   ///   - provider: the service.
-  ///   - uid: what the service calls the person.
+  ///   - uid: the person's identifier at the service.
   public init(provider: String, uid: String) {
     self.provider = provider
     self.uid = uid
   }
 
-  /// What accounts are found by. The separator is in neither part.
+  /// The key that finds accounts. Neither part contains the separator.
   var key: String { Self.key(provider, uid) }
 
   static func key(_ provider: String, _ uid: String) -> String { "\(provider)\n\(uid)" }
@@ -61,7 +61,7 @@ public struct LinkedIdentity: Sendable, Hashable, Codable {
 }
 
 extension AccountRecord {
-  /// Gives the account an identity, in the place of one of the same service.
+  /// Adds an identity to the account. It replaces an identity of the same service.
   mutating func link(_ identity: LinkedIdentity) {
     var all = (identities ?? []).filter { $0.provider != identity.provider }
     all.append(identity)
@@ -69,7 +69,7 @@ extension AccountRecord {
     isAnonymous = nil
   }
 
-  /// Takes the identity at a service away; false where there is none.
+  /// Removes the identity at a service; false if there is none.
   mutating func unlink(_ provider: String) -> Bool {
     let all = identities ?? []
     let rest = all.filter { $0.provider != provider }

@@ -1,7 +1,6 @@
-// Where scrypt runs: on threads of its own, few of them, because a run takes a core for tenths of a
-// second and tens of megabytes. Swift's pool has as many threads as cores, and two sign-ins would
-// stop an app. Who comes when the queue is full is sent away, so that a flood of sign-ins costs a
-// bounded amount of memory.
+// Scrypt runs on a few threads of its own, because a run takes a core for tenths of a second and
+// tens of megabytes. Swift's pool has as many threads as cores, and two sign-ins would stop an app.
+// A full queue refuses further calls, so a flood of sign-ins uses a bounded amount of memory.
 
 internal import Crypto
 internal import Foundation
@@ -27,13 +26,13 @@ final class PasswordHasher: Sendable {
     self.derivation = derivation
     self.random = random
     self.mostWaiting = mostWaiting
-    // Of their own: hashing keeps a processor busy, and is no database's work.
+    // Own threads: hashing keeps a processor busy and is not the database's work.
     workers = (0..<max(1, count)).map {
       threads.makeWorker(named: "ondol-scrypt-\($0)", for: .own)
     }
   }
 
-  /// The password with a new salt.
+  /// Hashes a password with a new salt.
   func hash(
     _ password: [UInt8], _ hashing: PasswordHashing
   ) async throws(AuthError) -> StoredPassword {
@@ -43,11 +42,11 @@ final class PasswordHasher: Sendable {
     return StoredPassword(hashing: hashing, salt: salt, key: Data(code))
   }
 
-  /// Whether it is the password. Compares in the same time wherever the keys differ.
+  /// Checks a password. The comparison takes the same time wherever the keys differ.
   func matches(_ password: [UInt8], _ stored: StoredPassword) async throws(AuthError) -> Bool {
     let derived = try await run(password, stored.salt, stored.hashing)
     let key = try stored.form.map { form throws(AuthError) in try form.key(of: derived) } ?? derived
-    // Looks at all bytes.
+    // Compares all bytes.
     return HMAC<SHA256>.isValidAuthenticationCode(
       stored.key, authenticating: StoredPassword.label, using: key)
   }
@@ -66,7 +65,7 @@ final class PasswordHasher: Sendable {
     }
   }
 
-  /// The worker whose turn it is; nil where too many wait.
+  /// The next worker; nil when too many calls wait.
   private func takeTurn() -> (any Worker)? {
     let (workers, mostWaiting) = (workers, mostWaiting)
     return load.withLock { load in

@@ -1,12 +1,12 @@
-// How passwords are kept: by scrypt, which takes time and memory of whoever guesses. The parameters
-// stand beside each hash, so that they can be raised: the next sign-in, which has the password in
-// hand, hashes it anew.
+// Storage of passwords: by scrypt, which makes each guess cost time and memory. The parameters are
+// stored with each hash, so they can be raised. The next sign-in has the password and hashes it
+// again.
 
 package import Crypto
 internal import CryptoExtras
 package import Foundation
 
-/// What a guess costs: scrypt's parameters.
+/// The cost of a guess: scrypt's parameters.
 ///
 /// A run takes `128 * rounds * blockSize` bytes of memory, and time in proportion to
 /// `rounds * blockSize * parallelism`.
@@ -18,23 +18,23 @@ public struct PasswordHashing: Sendable, Hashable, Codable {
   /// Scrypt's p.
   public let parallelism: Int
 
-  /// 32 MiB and three passes: some three tenths of a second of one core in an optimised build, a
-  /// second or more in a debug build.
+  /// 32 MiB and three passes: about 0.3 seconds on one core in an optimised build, a second or more
+  /// in a debug build.
   public static let standard = PasswordHashing(unchecked: 1 << 15, 8, 3)
 
   private static let leastWork = 1 << 19
   private static let mostWork = 1 << 26
   private static let mostMemory = 1 << 30
 
-  /// Parameters of the caller's own.
+  /// Custom parameters.
   ///
   /// - Parameters:
   ///   - rounds: scrypt's N, a power of two.
   ///   - blockSize: scrypt's r.
   ///   - parallelism: scrypt's p.
-  /// - Throws: `.internalError` when scrypt cannot have them, when a guess would be too cheap
-  ///   (`rounds * blockSize * parallelism` below 2^19), or a sign-in too dear (over 2^26, or over
-  ///   1 GiB of memory).
+  /// - Throws: `.internalError` when scrypt cannot have these parameters, when a guess would be too
+  ///   cheap (`rounds * blockSize * parallelism` below 2^19), or when a sign-in would be too
+  ///   expensive (over 2^26, or over 1 GiB of memory).
   public init(rounds: Int, blockSize: Int = 8, parallelism: Int = 1) throws(AuthError) {
     self.init(unchecked: rounds, blockSize, parallelism)
     guard isPossible, work >= Self.leastWork else {
@@ -42,40 +42,41 @@ public struct PasswordHashing: Sendable, Hashable, Codable {
     }
   }
 
-  /// Parameters that may be too cheap for anything but tests.
+  /// Parameters that may be too cheap outside tests.
   package init(unchecked rounds: Int, _ blockSize: Int, _ parallelism: Int) {
     self.rounds = rounds
     self.blockSize = blockSize
     self.parallelism = parallelism
   }
 
-  /// Whether scrypt can run with them, within bounds: stored ones may be damaged.
+  /// Whether scrypt can run with them, within bounds. Stored parameters may be damaged.
   var isPossible: Bool {
     (2...1 << 24).contains(rounds) && rounds & (rounds - 1) == 0 && (1...64).contains(blockSize)
       && (1...64).contains(parallelism) && work <= Self.mostWork
       && 128 * rounds * blockSize <= Self.mostMemory
   }
 
-  /// What a run costs, in blocks.
+  /// The cost of a run, in blocks.
   var work: Int { rounds * blockSize * parallelism }
 }
 
-/// A password as it is stored.
+/// A stored password.
 struct StoredPassword: Sendable, Hashable, Codable {
   static let saltLength = 16
   static let keyLength = 32
-  /// What scrypt's key signs. The signature is stored, which says as much and no more.
+  /// The text that scrypt's key signs. The database stores the signature, which reveals no more
+  /// than the key would.
   static let label = Data("ondol password".utf8)
 
   var hashing: PasswordHashing
   var salt: Data
   /// 32 bytes.
   var key: Data
-  /// What is made of scrypt's key before it signs; nil is nothing. Only passwords that were
-  /// imported have one, until their owners sign in.
+  /// The transformation of scrypt's key before it signs; nil for none. Only imported passwords have
+  /// one, until their owners sign in.
   var form: Form?
 
-  /// How another system than this one uses scrypt's key.
+  /// The way another system uses scrypt's key.
   enum Form: String, Sendable, Hashable, Codable {
     /// Firebase encrypts a text with it, by AES in counter mode.
     case firebase
@@ -85,7 +86,7 @@ struct StoredPassword: Sendable, Hashable, Codable {
   func isWeaker(than today: PasswordHashing) -> Bool { form != nil || hashing.work < today.work }
 }
 
-/// What makes a key of a password. Tests count its runs.
+/// Derives a key from a password. Tests count its runs.
 package struct KeyDerivation: Sendable {
   package typealias Derive =
     @Sendable (_ password: [UInt8], _ salt: Data, PasswordHashing) throws(AuthError) -> SymmetricKey

@@ -1,7 +1,7 @@
 // Passwords that another system hashed. The import converts a hash as far as it can without the
 // password: scrypt's key, or the keystream that Firebase makes of it, signs the fixed text at once.
 // So the database holds neither the other system's hashes nor its signer key, and the library
-// checks all passwords in the same steps. The next sign-in has the password and stores it as any
+// checks all passwords in the same steps. The next sign-in has the password and stores it like any
 // other.
 
 internal import Crypto
@@ -16,9 +16,9 @@ internal import Foundation
 /// https://firebase.google.com/docs/auth/admin/import-users.
 public struct PasswordHashFormat: Sendable, Hashable {
   let hashing: PasswordHashing
-  /// What follows each account's own salt.
+  /// The separator that follows each account's own salt.
   let saltSeparator: [UInt8]
-  /// What Firebase encrypts; nil for scrypt alone.
+  /// The text that Firebase encrypts; nil for scrypt alone.
   let signerKey: [UInt8]?
 
   private static let mostKeyBytes = 1_024
@@ -61,8 +61,8 @@ public struct PasswordHashFormat: Sendable, Hashable {
     return PasswordHashFormat(hashing: hashing, saltSeparator: [], signerKey: nil)
   }
 
-  /// The password as this store has it. Throws `.invalidPasswordHash` when the format cannot have
-  /// made the hash.
+  /// Returns the password in this store's form. Throws `.invalidPasswordHash` when the format
+  /// cannot have produced the hash.
   func stored(_ hash: [UInt8], salt: [UInt8]) throws(AuthError) -> StoredPassword {
     let length = StoredPassword.keyLength
     guard (length...Self.mostKeyBytes).contains(hash.count), salt.count <= Self.mostKeyBytes,
@@ -86,7 +86,7 @@ public struct PasswordHashFormat: Sendable, Hashable {
 extension StoredPassword.Form {
   private static let blockLength = 16
 
-  /// The key that signs, made of scrypt's key.
+  /// The signing key, derived from scrypt's key.
   func key(of derived: SymmetricKey) throws(AuthError) -> SymmetricKey {
     switch self {
     case .firebase:

@@ -1,32 +1,32 @@
-// Which passwords are good enough. What everybody tries first is refused: the person's own address,
-// keys that lie side by side, and what a list of the app's has. Nothing is asked of capitals,
-// digits and signs: such rules make `Password1!`, and nothing that is harder to guess.
+// Rules for passwords. They refuse the passwords that attackers try first: the person's own
+// address, adjacent keys, and the entries of the app's list. They do not require capitals, digits
+// or signs: such rules produce `Password1!`, which is no harder to guess.
 
 internal import Foundation
 
-/// What passwords are refused for, wherever the app is.
+/// Passwords that the library refuses in every app.
 enum PasswordRules {
   private static let mostBytes = 1_024
-  /// Those that everybody tries first and that have no simple order.
+  /// Common passwords that follow no simple order.
   private static let commonest = CommonPasswords([
     "password", "password1", "passw0rd", "p@ssw0rd", "qwerty123", "1q2w3e4r", "1q2w3e4r5t",
     "1qaz2wsx", "q1w2e3r4", "zxcvbnm1", "iloveyou", "sunshine", "princess", "football", "baseball",
     "superman", "trustno1", "letmein1",
   ])
 
-  /// The bytes that are hashed: of the composed form, so that keyboards agree.
+  /// The bytes to hash, in composed form, so that all keyboards give the same ones.
   static func bytes(of password: String) -> [UInt8] {
     Array(password.precomposedStringWithCanonicalMapping.utf8)
   }
 
-  /// Whether it could be anybody's password at all.
+  /// Whether an account could have this password at all.
   static func isPossible(_ bytes: [UInt8]) -> Bool { (1...mostBytes).contains(bytes.count) }
 
-  /// Throws `.weakPassword` for one that is too easily guessed.
+  /// Throws `.weakPassword` for a password that is too easy to guess.
   ///
   /// - Parameters:
-  ///   - address: the account's; nil where it has none.
-  ///   - refusesSimple: whether more than the length counts.
+  ///   - address: the account's address; nil if it has none.
+  ///   - refusesSimple: whether rules other than the length apply.
   static func check(
     _ password: String, for address: EmailAddress?, leastLength: Int, refusesSimple: Bool
   ) throws(AuthError) {
@@ -41,7 +41,7 @@ enum PasswordRules {
     guard address.map({ !isAddress(password, plain, $0) }) ?? true else {
       throw AuthError(.weakPassword, "a password is not the address or the name in it")
     }
-    // As it was typed, too: single letters of Korean join in the other form.
+    // Also checks the typed form: in the other form, single letters of Korean join.
     guard Set(plain).count > 2, !SimpleRuns.make(plain), !SimpleRuns.make(password.lowercased())
     else {
       throw AuthError(.weakPassword, "this password is a simple row of letters or digits")
@@ -79,12 +79,12 @@ extension Accounts {
   }
 }
 
-/// Rows of letters, digits and keys that people take for passwords.
+/// Rows of letters, digits and keys that people use as passwords.
 enum SimpleRuns {
-  /// A piece that is shorter is chance.
+  /// A shorter piece is chance.
   private static let leastLength = 3
 
-  /// What follows what: in alphabets, digits, and on keyboards row by row.
+  /// The successor of each character in alphabets, digits and keyboard rows.
   private static let rows: [[Character: Int]] = [
     "abcdefghijklmnopqrstuvwxyz", "01234567890", "1234567890", "qwertyuiopasdfghjklzxcvbnm",
     "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn", "йцукенгшщзхъфывапролджэячсмитьбю",
@@ -94,7 +94,7 @@ enum SimpleRuns {
     Dictionary(row.enumerated().map { ($1, $0) }) { first, _ in first }
   }
 
-  /// Whether runs, up or down or of one letter, are all there is.
+  /// Whether the password consists only of runs: ascending, descending or one repeated letter.
   ///
   /// - Complexity: O(letters).
   static func make(_ text: String) -> Bool {
@@ -107,7 +107,7 @@ enum SimpleRuns {
     return true
   }
 
-  /// The letters at the front that are one run.
+  /// The letters at the front that form one run.
   private static func longestRun(_ letters: ArraySlice<Character>) -> Int {
     guard let first = letters.first else { return 0 }
     var longest = letters.prefix { $0 == first }.count

@@ -1,11 +1,11 @@
-// Names of domains have two spellings: the Unicode that people read and the ASCII that the network
-// carries, `xn--` with what RFC 3492 makes of the rest. People who copy an address from a mail's
-// header get the second one. Only the way back is needed to see that both are one. What comes in
-// was typed by anybody, so every sum is checked.
+// Domain names have two spellings: the Unicode that people read and the ASCII that the network
+// carries, which is `xn--` and the rest by RFC 3492. People who copy an address from a mail's
+// header get the ASCII. Comparing needs only the decoding. The input is untrusted, so every sum is
+// checked.
 
 /// The coding of domains' labels in ASCII.
 enum Punycode {
-  /// What labels in this coding begin with.
+  /// The prefix of labels in this coding.
   static let prefix = "xn--"
 
   private static let base = 36
@@ -15,13 +15,13 @@ enum Punycode {
   private static let damping = 700
   private static let firstBias = 72
   private static let firstScalar = 0x80
-  /// A label has 63 letters at most.
+  /// The largest number of letters in a label: 63.
   private static let mostLetters = 63
 
-  /// The text that a label spells after its prefix; nil when it spells none.
+  /// Decodes the text after a label's prefix; nil if it is invalid.
   ///
   /// - Parameter label: in lower case, without the prefix.
-  /// - Complexity: O(n²) in the letters, of which there are 63 at most.
+  /// - Complexity: O(n²) in the letters, at most 63.
   static func decode(_ label: some StringProtocol) -> String? {
     let letters = Array(label.utf8)
     guard letters.count <= mostLetters, letters.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -48,7 +48,7 @@ enum Punycode {
     return String(String.UnicodeScalarView(scalars))
   }
 
-  /// Takes an integer of variable length off the front.
+  /// Removes an integer of variable length from the front.
   private static func nextInteger(_ letters: inout ArraySlice<UInt8>, _ bias: Int) -> Int? {
     var sum = 0
     var weight = 1

@@ -1,5 +1,5 @@
-// A session and its token. Who holds the token is the person, so it is never printed, and the
-// database keeps its digest only: a stolen file signs nobody in.
+// A session and its token. The holder of the token acts as the person, so the token is never
+// printed. The database keeps only its digest, so a stolen file gives no sign-in.
 
 internal import Crypto
 internal import Foundation
@@ -7,12 +7,11 @@ public import Ondol
 
 /// An account, as its owner and an administrator see it.
 public struct Account: Sendable, Hashable, Identifiable {
-  /// What the account is called for good: 20 letters and digits, or what an administrator chose.
+  /// The account's permanent identifier: 20 letters and digits, or one that an administrator chose.
   public let uid: String
-  /// The address, as it was typed; nil where the account has none.
+  /// The address as it was typed; nil if the account has none.
   public let email: String?
-  /// Whether somebody has shown, by a code that went there, that the address is theirs, or an
-  /// administrator said so.
+  /// Whether the address is verified, by a mailed code or by an administrator.
   public let isEmailVerified: Bool
   /// Whether only a session leads to the account; see `Accounts.signInAnonymously(origin:)`.
   public let isAnonymous: Bool
@@ -32,7 +31,7 @@ public struct Account: Sendable, Hashable, Identifiable {
   public let identities: [LinkedIdentity]
   /// The claims that an administrator set.
   public let customClaims: CustomClaims
-  /// When it was made.
+  /// When the account was created.
   public let creationTime: Timestamp
   /// The last sign-in; nil before the first one.
   public let lastSignInTime: Timestamp?
@@ -40,10 +39,10 @@ public struct Account: Sendable, Hashable, Identifiable {
   /// after this time: https://firebase.google.com/docs/auth/admin/manage-sessions. Firebase
   /// compares whole seconds. For sessions, the library checks the end itself.
   public let tokensValidAfterTime: Timestamp
-  /// Recovery codes that may still be used. A change of the password ends them all: offer others
-  /// where there are none.
+  /// The number of unused recovery codes. A change of the password ends them all. Offer new ones
+  /// when there are none.
   public let recoveryCodeCount: Int
-  /// Where the profile is that was given at sign-up; nil where none was.
+  /// The path of the profile from sign-up; nil if there was none.
   public let profilePath: String?
 
   /// The uid.
@@ -90,15 +89,15 @@ public struct SignInProvider: RawRepresentable, Sendable, Hashable, CustomString
   public var description: String { rawValue }
 }
 
-/// Somebody who is signed in.
+/// The session of a signed-in user.
 ///
-/// An app on a device leaves sessions to `Auth`. A service hands the token to the browser, in a
-/// cookie for instance, and asks `Accounts.session(forToken:)` with what comes back.
+/// An app on a device leaves sessions to `Auth`. A service hands the token to the browser, for
+/// instance in a cookie, and passes the returned token to `Accounts.session(forToken:)`.
 public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
-  /// Who it is.
+  /// The signed-in account.
   public let account: Account
-  /// What shows that it is: 43 letters, digits, `-` and `_`, of 256 random bits. Whoever has it is
-  /// signed in. It is left out where the session is printed.
+  /// The proof of the session: 43 letters, digits, `-` and `_`, of 256 random bits. Anyone with the
+  /// token is signed in. A printed session leaves it out.
   public let token: String
   /// How the person signed in.
   public let provider: SignInProvider
@@ -121,7 +120,7 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
     self.isNewUser = isNewUser
   }
 
-  /// The same session of the account as it is now.
+  /// The same session with the account's current state.
   init(_ session: Session, _ account: Account) {
     self.account = account
     token = session.token
@@ -131,33 +130,33 @@ public struct Session: Sendable, CustomStringConvertible, CustomReflectable {
     isNewUser = session.isNewUser
   }
 
-  /// The uid, and nothing of the token.
+  /// The uid without the token.
   public var description: String { "Session(uid: \(account.uid))" }
 
-  /// The account, and nothing of the token: what `dump` shows.
+  /// The account without the token: the output of `dump`.
   public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
 }
 
-/// The bytes of a token, as text and as what is stored.
+/// The bytes of a token, as text and in the stored form.
 struct SessionToken: Sendable {
   static let length = 32
 
   let text: String
-  /// The id of the session's document. Looking it up says nothing of the token, whatever it takes.
+  /// The id of the session's document. The time of its lookup reveals nothing about the token.
   let digest: String
 
   init(_ random: () -> UInt64) {
     self.init(bytes: Data(Randomness.bytes(Self.length, random)))
   }
 
-  /// Throws `.invalidUserToken` when the text is no token.
+  /// Throws `.invalidUserToken` when the text is not a token.
   init(_ text: String) throws(AuthError) {
     let plain = text.replacing("-", with: "+").replacing("_", with: "/")
     guard text.utf8.count == 43, !text.contains("="), !text.contains("+"), !text.contains("/"),
       let bytes = Data(base64Encoded: plain + "="), bytes.count == Self.length
     else { throw AuthError(.invalidUserToken, "this is no token of a session") }
     self.init(bytes: bytes)
-    // Of two texts for the same bytes only one is a token.
+    // Of two texts for the same bytes, only one is a token.
     guard self.text == text else {
       throw AuthError(.invalidUserToken, "this is no token of a session")
     }

@@ -1,35 +1,35 @@
-// How often somebody may guess. Tries are kept as documents, so that they outlive the process, and
-// noted before the guess, in a transaction, so that a thousand at once are a thousand tries. A
-// guess that was right, and one that was never looked at, takes its try back. The window slides:
-// a try counts for as long as the window from its own moment on, whatever came before it.
+// Limits on guesses. The database records tries as documents, so they survive a restart. It records
+// each try in a transaction before the guess, so a thousand concurrent tries count as a thousand. A
+// correct guess removes its try, and so does a guess that was never checked. The window slides: a
+// try counts for one window from its own moment, regardless of earlier tries.
 
 internal import Foundation
 internal import Ondol
 
-/// Something of which there may be only so many in a window.
+/// A limit on tries within a window.
 struct TriesLimit: Sendable {
-  /// Tries that a document keeps at most.
+  /// The largest number of tries that a document keeps.
   static let greatest = 10_000
 
-  /// The document's id: a digest that says nothing of the address outside this database.
+  /// The document's id: a digest that reveals nothing about the address outside this database.
   let id: String
   let most: Int
-  /// Whether a success forgets the failures before it, too.
+  /// Whether a success also removes earlier failures.
   let isForgotten: Bool
 }
 
-/// Tries that were noted for one guess.
+/// Recorded tries for one guess.
 struct NotedTries: Sendable {
   let limits: [TriesLimit]
-  /// When; what they are found by again.
+  /// The time of the tries, which identifies them.
   let moment: Timestamp
 }
 
 extension TriesRecord {
-  /// The moments of tries that count at `now`, oldest first. One that lies further ahead than a
-  /// window was noted by a clock that was wrong, and does not count.
+  /// The times of the tries that count at `now`, oldest first. A try more than a window in the
+  /// future comes from a wrong clock and does not count.
   func counting(at now: Timestamp, within window: Int64) -> [Timestamp] {
-    // Before windows slid there was one moment for all.
+    // Records from before sliding windows have one time for all tries.
     let moments = times ?? Array(repeating: since, count: min(max(count, 0), TriesLimit.greatest))
     return
       moments
@@ -39,7 +39,7 @@ extension TriesRecord {
 }
 
 extension Accounts {
-  /// What a try counts for: somebody, and where it comes from.
+  /// The limits that a try counts against: its subject and its origin.
   func triesLimits(
     _ kind: String, of subject: String, _ origin: String?, most: Int? = nil
   ) -> [TriesLimit] {
@@ -49,13 +49,13 @@ extension Accounts {
         most: min(max(most, 1), TriesLimit.greatest), isForgotten: isForgotten)
     }
     let ofSubject = limit(kind, subject, most ?? options.maximumTries, true)
-    // Who has one account of their own could otherwise forget each guess at others'.
+    // Otherwise an attacker with one account could remove each guess at other accounts.
     let ofOrigin = origin.map { limit("origin", $0, options.maximumTriesOfOrigin, false) }
     return [ofSubject] + (ofOrigin.map { [$0] } ?? [])
   }
 
-  /// Notes a try, for as long as `body` may turn out right: what it throws but
-  /// a wrong guess's error gives the try back, because nothing was guessed.
+  /// Records a try while `body` runs. An error other than a wrong guess removes the try, because
+  /// nothing was guessed.
   func counting<Result>(
     _ limits: [TriesLimit], _ body: (NotedTries) async throws(AuthError) -> Result
   ) async throws(AuthError) -> Result {
@@ -66,7 +66,7 @@ extension Accounts {
       return try await body(noted)
     } catch {
       if !error.isOfWrongGuess {
-        // Where this fails, too, the try counts: there are fewer guesses then, and not more.
+        // If this also fails, the try counts. That allows fewer guesses, never more.
         try? await database.runTransaction { transaction in
           try takeBack(noted, forgetting: false, in: transaction)
         }
@@ -75,7 +75,7 @@ extension Accounts {
     }
   }
 
-  /// Notes a try; throws `.tooManyRequests` when there were too many.
+  /// Records a try; throws `.tooManyRequests` when the limit is reached.
   func note(_ limits: [TriesLimit], in transaction: Transaction) throws -> NotedTries {
     let now = try now()
     for limit in limits {
@@ -93,8 +93,8 @@ extension Accounts {
     return NotedTries(limits: limits, moment: now)
   }
 
-  /// Takes tries back; with `forgetting`, because the guess was right, also the failures before it,
-  /// where a success forgets them.
+  /// Removes tries. With `forgetting`, after a correct guess, also removes earlier failures where a
+  /// success does so.
   func takeBack(_ noted: NotedTries, forgetting: Bool, in transaction: Transaction) throws {
     let now = try now()
     let own = noted.moment.microsecondsSince1970
@@ -112,7 +112,7 @@ extension Accounts {
     }
   }
 
-  /// Forgets all tries, because what was guessed at is no more.
+  /// Removes all tries, because the secret they guessed at has changed.
   func forget(_ limits: [TriesLimit], in transaction: Transaction) throws {
     for limit in limits where limit.isForgotten {
       try transaction.deleteDocument(places.tries.document(limit.id))
@@ -132,7 +132,7 @@ extension Accounts {
     try transaction.setData(from: record, forDocument: document)
   }
 
-  /// The window in microseconds: a year at most, so that sums of moments stay in range.
+  /// The window in microseconds, at most a year, so that sums of times stay in range.
   private var window: Int64 {
     let (seconds, attoseconds) = options.triesWindow.components
     let most: Int64 = 366 * 86_400
@@ -142,6 +142,6 @@ extension Accounts {
 }
 
 extension AuthError {
-  /// Whether somebody guessed, and was wrong.
+  /// Whether the guess was wrong.
   var isOfWrongGuess: Bool { code == .invalidCredential || code == .invalidActionCode }
 }

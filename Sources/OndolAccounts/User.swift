@@ -1,11 +1,11 @@
-// Somebody who is signed in on this device, and what they do to their account: Firebase's `User`.
+// A user who is signed in on this device, and their changes to their account: Firebase's `User`.
 
 internal import Ondol
 
-/// Who is signed in on this device.
+/// The user who is signed in on this device.
 ///
-/// A value: who it was when it was asked for. Its calls work for as long as its session does, and
-/// throw `.userTokenExpired` after that.
+/// A value with the state at the time you asked for it. Its calls work while its session is valid,
+/// and throw `.userTokenExpired` afterwards.
 public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, CustomReflectable {
   let auth: Auth
   let session: Session
@@ -19,19 +19,20 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
 
   /// The account.
   public var account: Account { session.account }
-  /// What the account is called for good: 20 letters and digits, or what an administrator chose.
+  /// The account's permanent identifier: 20 letters and digits, or one that an administrator chose.
   public var uid: String { account.uid }
-  /// The address, as it was typed; nil where the account has none.
+  /// The address as it was typed; nil if the account has none.
   public var email: String? { account.email }
-  /// Whether somebody has shown, by a code that went there, that the address is theirs.
+  /// Whether a mailed code has shown that the address is the person's.
   public var isEmailVerified: Bool { account.isEmailVerified }
-  /// Whether nothing but this session leads to the account: link a password before it ends.
+  /// Whether only this session leads to the account. If so, link a password before the session
+  /// ends.
   public var isAnonymous: Bool { account.isAnonymous }
-  /// The person's name, as others see it; nil where the account has none.
+  /// The person's name for others to see; nil if the account has none.
   public var displayName: String? { account.displayName }
-  /// Where a picture of the person is; nil where the account has none.
+  /// The URL of the person's picture; nil if the account has none.
   public var photoURL: String? { account.photoURL }
-  /// The phone number in the form of E.164; nil where the account has none.
+  /// The phone number in the form of E.164; nil if the account has none.
   public var phoneNumber: String? { account.phoneNumber }
   /// The uid.
   public var id: String { uid }
@@ -39,7 +40,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// The uid and the address, if there is one.
   public var description: String { "User(uid: \(uid), email: \(email ?? "none"))" }
 
-  /// The account, and nothing of the token: what `dump` shows.
+  /// The account without the token: the output of `dump`.
   public var customMirror: Mirror { Mirror(self, children: ["account": account]) }
 
   /// Whether both are the same account in the same state.
@@ -48,7 +49,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// Hashes the account.
   public func hash(into hasher: inout Hasher) { hasher.combine(account) }
 
-  /// Gives the password again, which calls that change the account want after some minutes.
+  /// Gives the password again, which calls that change the account require after some minutes.
   ///
   /// - Parameter password: the password.
   /// - Throws: as `Accounts.reauthenticate(token:password:)`.
@@ -57,9 +58,9 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     try await auth.accounts.reauthenticate(token: token, password: password)
   }
 
-  /// Asks for the account as it is now: its address may have been verified elsewhere.
+  /// Reads the account's current state: its address may have been verified elsewhere.
   ///
-  /// - Returns: the user, who is the current one now.
+  /// - Returns: the user, now the current one.
   /// - Throws: as `Accounts.session(forToken:)`.
   /// - Complexity: two gets.
   @discardableResult
@@ -69,34 +70,34 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     return User(auth: auth, session: session)
   }
 
-  /// Sends a code to the address, which `Auth.applyActionCode(_:)` takes; see
+  /// Sends a code to the address, for `Auth.applyActionCode(_:)`; see
   /// `Accounts.sendEmailVerification(token:)`.
   ///
   /// - Throws: `.operationNotAllowed`, `.tooManyRequests`, `.userTokenExpired`, `.internalError`.
-  /// - Complexity: one commit, and what sending takes.
+  /// - Complexity: one commit, and the time of `sendCode`.
   public func sendEmailVerification() async throws(AuthError) {
     try await auth.accounts.sendEmailVerification(token: token)
   }
 
-  /// Sends a code to another address, which the account gets when `Auth.applyActionCode(_:)` takes
-  /// the code; see `Accounts.sendEmailVerification(token:beforeUpdatingEmailTo:)`.
+  /// Sends a code to another address. The account gets that address when `Auth.applyActionCode(_:)`
+  /// accepts the code; see `Accounts.sendEmailVerification(token:beforeUpdatingEmailTo:)`.
   ///
   /// - Parameter email: the new address.
   /// - Throws: as `Accounts.sendEmailVerification(token:beforeUpdatingEmailTo:)`.
-  /// - Complexity: one commit, and what sending takes.
+  /// - Complexity: one commit, and the time of `sendCode`.
   public func sendEmailVerification(
     beforeUpdatingEmailTo email: String
   ) async throws(AuthError) {
     try await auth.accounts.sendEmailVerification(token: token, beforeUpdatingEmailTo: email)
   }
 
-  /// Gives an account without a password an address and a password, and keeps the uid with all that
-  /// it has; see `Accounts.link(token:withEmail:password:)`.
+  /// Adds an address and a password to an account without a password. The uid and all its data
+  /// stay; see `Accounts.link(token:withEmail:password:)`.
   ///
   /// - Parameters:
   ///   - email: the address.
   ///   - password: the password.
-  /// - Returns: the user with the address, who is the current one now.
+  /// - Returns: the user with the address, now the current one.
   /// - Throws: as `Accounts.link(token:withEmail:password:)`.
   /// - Complexity: one run of scrypt, and one commit.
   @discardableResult
@@ -108,7 +109,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// Links an identity at another service to the account; see `Accounts.link(token:with:)`.
   ///
   /// - Parameter identity: who the person is there.
-  /// - Returns: the user with the identity, who is the current one now.
+  /// - Returns: the user with the identity, now the current one.
   /// - Throws: as `Accounts.link(token:with:)`.
   /// - Complexity: one commit.
   @discardableResult
@@ -116,10 +117,10 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     try auth.begin(try await auth.accounts.link(token: token, with: identity))
   }
 
-  /// Takes the identity at a service away from the account.
+  /// Removes the account's identity at a service.
   ///
   /// - Parameter provider: the service.
-  /// - Returns: the user without the identity, who is the current one now.
+  /// - Returns: the user without the identity, now the current one.
   /// - Throws: as `Accounts.unlink(token:fromProvider:)`.
   /// - Complexity: one commit.
   @discardableResult
@@ -132,7 +133,7 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// - Parameters:
   ///   - displayName: the name.
   ///   - photoURL: where a picture is.
-  /// - Returns: the user with them, who is the current one now.
+  /// - Returns: the user with the changes, now the current one.
   /// - Throws: as `Accounts.updateProfile(token:displayName:photoURL:)`.
   /// - Complexity: one commit.
   @discardableResult
@@ -144,10 +145,10 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
         token: token, displayName: displayName, photoURL: photoURL))
   }
 
-  /// Gives the account another address, which is not verified.
+  /// Changes the account's address. The new address is not verified.
   ///
   /// - Parameter email: the address.
-  /// - Returns: the user with the new address, who is the current one now.
+  /// - Returns: the user with the new address, now the current one.
   /// - Throws: as `Accounts.updateEmail(token:to:)`.
   /// - Complexity: one commit.
   @discardableResult
@@ -155,13 +156,13 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     try auth.begin(try await auth.accounts.updateEmail(token: token, to: email))
   }
 
-  /// Gives the account another password. All its sessions end, everywhere; this device gets a new
-  /// one in the same commit.
+  /// Changes the account's password. The same commit ends all its sessions, on every device, and
+  /// starts a new one on this device.
   ///
   /// - Parameter password: the new password.
-  /// - Returns: the user with the new session, who is the current one now.
+  /// - Returns: the user with the new session, now the current one.
   /// - Throws: as `Accounts.updatePassword(token:to:)`; `.keychainError` when the new token cannot
-  ///   be kept.
+  ///   be stored.
   /// - Complexity: one run of scrypt, and one commit.
   @discardableResult
   public func updatePassword(to password: String) async throws(AuthError) -> User {
@@ -170,11 +171,11 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
     }
   }
 
-  /// Makes codes, one of which replaces a forgotten password; see
+  /// Creates codes, each of which can replace a forgotten password; see
   /// `Accounts.generateRecoveryCodes(token:count:)`.
   ///
-  /// - Parameter count: how many, 1 to 32.
-  /// - Returns: the codes, which are not shown again.
+  /// - Parameter count: the number of codes, 1 to 32.
+  /// - Returns: the codes, which cannot be shown again.
   /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.internalError`.
   /// - Complexity: one commit.
   public func generateRecoveryCodes(count: Int = 8) async throws(AuthError) -> [String] {
@@ -185,18 +186,18 @@ public struct User: Sendable, Hashable, Identifiable, CustomStringConvertible, C
   /// `Accounts.delete(token:)`.
   ///
   /// - Throws: `.requiresRecentLogin`, `.userTokenExpired`, `.keychainError`, `.internalError`.
-  /// - Complexity: O(documents that go).
+  /// - Complexity: O(deleted documents).
   public func delete() async throws(AuthError) {
     try await auth.accounts.delete(token: token)
     if let failure = auth.end(token) { throw failure }
   }
 
-  /// What this person alone sees.
+  /// The data that only this person sees.
   public var privateDatabase: UserDatabase {
     auth.accounts.privateDatabase(for: session)
   }
 
-  /// What all see, and who made it may change.
+  /// The data that all users see and its creator changes.
   public var publicDatabase: UserDatabase {
     auth.accounts.publicDatabase(for: session)
   }

@@ -1,22 +1,24 @@
-// Which bytes a person's documents may refer to. Contents have no owner: they are stored once and
-// named by their digest, and a document that names one can have its bytes read. So a digest that
-// somebody has seen, or worked out from a file that many people have, would open what others keep
-// in private. So who writes a reference has put these bytes, or can read them already.
+// The bytes that a person's documents may refer to. Contents have no owner: the database stores
+// each once under its digest, and a document that refers to one gives access to its bytes. A digest
+// can leak, and anyone with a common file can compute it, so a digest alone must not open other
+// people's private bytes. To write a reference, a person must have put the bytes or be able to read
+// them already.
 //
-// What somebody put is noted below the account's own document, where no path of theirs leads, for
-// as long as the bytes wait for a document. Who holds what is known to the database.
+// The database notes each put below the account's own document, out of reach of any user's path,
+// for as long as the bytes wait for a document. It already knows which documents refer to a
+// content.
 
 public import Ondol
 
 extension UserDatabase {
-  /// Stores bytes, for a document's field to hold.
+  /// Stores bytes for a field of a document.
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - contentType: a MIME type; seen from the bytes when nil.
-  /// - Returns: what goes into a field of this person's documents, public or private, within the
-  ///   database's `Options.blobLease`. `UserDocument.data(in:)` gives the bytes back.
-  /// - Throws: `.unauthenticated`; as `Storage.put`.
+  ///   - contentType: a MIME type; nil detects it from the bytes.
+  /// - Returns: a reference for a field of this person's documents, public or private, valid within
+  ///   the database's `Options.blobLease`. `UserDocument.data(in:)` returns the bytes.
+  /// - Throws: `.unauthenticated`; otherwise as `Storage.put`.
   /// - Complexity: as `Storage.put`, and one small commit.
   public func put(
     _ data: some Collection<UInt8> & Sendable, contentType: String? = nil
@@ -27,16 +29,16 @@ extension UserDatabase {
     return blob
   }
 
-  /// Stores bytes for documents of a collection whose root has a key of its own; see
+  /// Stores bytes for documents of a collection whose root has its own key; see
   /// `Storage.put(_:for:contentType:expecting:durability:)`.
   ///
   /// - Parameters:
   ///   - data: the bytes.
-  ///   - collection: a collection of this person's.
-  ///   - contentType: a MIME type; seen from the bytes when nil.
+  ///   - collection: one of this person's collections.
+  ///   - contentType: a MIME type; nil detects it from the bytes.
   /// - Returns: as `put(_:contentType:)`.
-  /// - Throws: `.unauthenticated`; as the call of `Storage`.
-  /// - Complexity: as that, and one small commit.
+  /// - Throws: `.unauthenticated`; otherwise as that call of `Storage`.
+  /// - Complexity: as that call, and one small commit.
   public func put(
     _ data: some Collection<UInt8> & Sendable, for collection: UserCollection,
     contentType: String? = nil
@@ -48,7 +50,7 @@ extension UserDatabase {
     return blob
   }
 
-  /// Notes that the person put bytes.
+  /// Records that the person put bytes.
   private func note(_ blob: BlobReference) async throws(DatabaseError) {
     do {
       try await accounts.database.runTransaction { transaction in
@@ -65,9 +67,9 @@ extension UserDatabase {
     }
   }
 
-  /// Throws `.permissionDenied` for a reference to bytes that the person may not have.
+  /// Throws `.permissionDenied` for a reference to bytes that the person may not use.
   ///
-  /// - Parameter stored: the document as it is.
+  /// - Parameter stored: the document before the write.
   func check(
     _ references: [CompiledWrite.Reference], in stored: DocumentSnapshot, _ record: AccountRecord,
     _ transaction: Transaction
@@ -80,7 +82,7 @@ extension UserDatabase {
     }
     for reference in references where !known.contains(reference.blob.digest) {
       guard try mayHave(reference.blob.digest, transaction) else {
-        // The same whether anybody has the bytes or not.
+        // The error does not depend on whether the database has the bytes.
         throw DatabaseError(
           .permissionDenied, "this person has not put these bytes and has no document with them",
           suggestion: "put the bytes with put(_:)", path: stored.reference.path,
@@ -90,7 +92,7 @@ extension UserDatabase {
     }
   }
 
-  /// Whether the person put the bytes, or a document has them that the person may read.
+  /// Returns whether the person put the bytes, or may read a document that refers to them.
   private func mayHave(
     _ digest: BlobDigest, _ transaction: Transaction
   ) throws(DatabaseError) -> Bool {

@@ -1,32 +1,32 @@
-// A signed-in person's data, as CloudKit divides it: a private database that nobody else sees, and
-// a public one that all see and where each document is its maker's. Every call asks first whether
-// the session still stands and whose the document is; a write asks in its own transaction, so that
-// nothing is written after the end of a session. Which bytes it may refer to is asked in
-// UserDatabase+Contents.
+// A signed-in person's data, divided as in CloudKit: a private database for its owner alone, and a
+// public one that all users read and in which each document belongs to its creator. Every call
+// first checks that the session is valid and who owns the document. A write checks in its own
+// transaction, so no write follows the end of a session. UserDatabase+Contents checks the bytes
+// that a document refers to.
 //
-// It keeps a service from mixing up its people. It is no wall inside the process: whoever has the
-// `Database` has all of it.
+// It keeps a service from mixing up its users. It is no security boundary inside the process: code
+// with the `Database` can access all of it.
 
 public import Ondol
 
 extension Accounts {
-  /// What the owner of a session alone sees: collections below `privateData/UID`.
+  /// The data that only the session's owner sees: collections below `privateData/UID`.
   ///
-  /// - Parameter session: whose data it is; each call asks whether it still stands.
+  /// - Parameter session: the owner's session. Each call checks that it is valid.
   public func privateDatabase(for session: Session) -> UserDatabase {
     UserDatabase(accounts: self, session: session, scope: .private)
   }
 
-  /// What all see who are signed in, and each changes of their own: collections below
-  /// `publicData/all`.
+  /// The data that every signed-in user reads, and of which each changes their own: collections
+  /// below `publicData/all`.
   ///
-  /// - Parameter session: who it is that reads and writes; each call asks whether it still stands.
+  /// - Parameter session: the session that reads and writes. Each call checks that it is valid.
   public func publicDatabase(for session: Session) -> UserDatabase {
     UserDatabase(accounts: self, session: session, scope: .public)
   }
 }
 
-/// The private or the public data of somebody who is signed in.
+/// The private or the public data of a signed-in user.
 ///
 /// ```swift
 /// let notes = user.privateDatabase.collection("notes")
@@ -35,25 +35,26 @@ extension Accounts {
 /// try await posts.addDocument(["text": "hello"])  // its field ownerID is the user's uid
 /// ```
 ///
-/// All calls throw `.unauthenticated` when the session is over, and `.permissionDenied` for a
-/// public document that is somebody else's. Writes throw `.permissionDenied`, naming the field, for
-/// a reference to bytes that this person neither put with `put(_:contentType:)` nor finds in a
-/// document that they may read: to know the digest of somebody's bytes is not to have them.
+/// All calls throw `.unauthenticated` when the session is over, and `.permissionDenied` for another
+/// user's public document. A write throws `.permissionDenied`, with the field's name, for a
+/// reference to bytes that this person neither put with `put(_:contentType:)` nor can read in a
+/// document. Knowing the digest of bytes gives no right to them.
 public struct UserDatabase: Sendable {
   /// Who sees the data.
   public enum Scope: Sendable, Hashable {
-    /// Its owner alone.
+    /// Only its owner.
     case `private`
-    /// All who are signed in; its owner changes it.
+    /// All signed-in users; its owner changes it.
     case `public`
   }
 
-  /// The field of a public document that has its owner's uid. Writes set it, whatever they say.
+  /// The field of a public document that has its owner's uid. Every write sets it, even if the data
+  /// contains another value.
   public static let ownerField = "ownerID"
 
   let accounts: Accounts
   let session: Session
-  /// Which of the two it is.
+  /// Which of the two databases this is.
   public let scope: Scope
 
   /// The collection at a path below the root.
@@ -89,7 +90,7 @@ public struct UserDatabase: Sendable {
     }
   }
 
-  /// Reads after the check.
+  /// Checks the session, then reads.
   func reading<Result>(
     _ body: () async throws(DatabaseError) -> Result
   ) async throws(DatabaseError) -> Result {
@@ -97,7 +98,7 @@ public struct UserDatabase: Sendable {
     return try await body()
   }
 
-  /// Writes a document of the owner's, in one transaction with the checks.
+  /// Writes one of the owner's documents, in one transaction with the checks.
   func writing(
     _ document: DocumentReference, _ write: CompiledWrite
   ) async throws(DatabaseError) {
@@ -128,7 +129,7 @@ public struct UserDatabase: Sendable {
   }
 }
 
-/// A document of somebody who is signed in.
+/// A document of a signed-in user.
 public struct UserDocument: Sendable {
   let database: UserDatabase
   let reference: DocumentReference
@@ -136,23 +137,23 @@ public struct UserDocument: Sendable {
   /// The last segment of its path.
   public var documentID: String { reference.documentID }
 
-  /// A collection below it.
+  /// A collection below this document.
   ///
   /// - Parameter id: the collection's path below this document.
   public func collection(_ id: String) -> UserCollection {
     UserCollection(database: database, reference: reference.collection(id))
   }
 
-  /// The document, there or not.
+  /// Gets the document, whether it exists or not.
   ///
-  /// - Throws: `.unauthenticated`; as `DocumentReference.getDocument()`.
+  /// - Throws: `.unauthenticated`; otherwise as `DocumentReference.getDocument()`.
   public func getDocument() async throws(DatabaseError) -> DocumentSnapshot {
     try await database.reading { () async throws(DatabaseError) in
       try await reference.getDocument()
     }
   }
 
-  /// The bytes that a field holds.
+  /// Returns the bytes that a field refers to.
   ///
   /// - Parameter field: a field with a `BlobReference`.
   /// - Throws: `.unauthenticated`; `.notFound` when there is no such document, or no bytes in the
@@ -165,65 +166,66 @@ public struct UserDocument: Sendable {
     return Array(try await reference.database.storage.data(of: blob))
   }
 
-  /// Sets all its fields, or those given when `merge`.
+  /// Sets all fields, or only the given fields with `merge`.
   ///
   /// - Parameters:
   ///   - data: the fields.
-  ///   - merge: whether fields that are not given stay.
-  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `DocumentReference.setData`.
+  ///   - merge: whether the other fields stay.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; otherwise as `DocumentReference.setData`.
   public func setData(
     _ data: [String: (any FieldContent)?], merge: Bool = false
   ) async throws(DatabaseError) {
     try await database.writing(reference, try .set(data, merge: merge, reference))
   }
 
-  /// Sets all its fields from a value.
+  /// Sets all fields from a value.
   ///
   /// - Parameter content: the value.
-  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `DocumentReference.setData`.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; otherwise as `DocumentReference.setData`.
   public func setData<Content: Encodable>(from content: Content) async throws(DatabaseError) {
     try await database.writing(reference, try .set(from: content, reference))
   }
 
-  /// Changes some fields of a document that is there.
+  /// Changes some fields of an existing document.
   ///
   /// - Parameter data: the fields; paths with dots lead into maps.
-  /// - Throws: `.unauthenticated`, `.permissionDenied`, `.notFound`; as
+  /// - Throws: `.unauthenticated`, `.permissionDenied`, `.notFound`; otherwise as
   ///   `DocumentReference.updateData`.
   public func updateData(_ data: [String: (any FieldContent)?]) async throws(DatabaseError) {
     try await database.writing(reference, try .update(data, reference))
   }
 
-  /// Removes it; no error when there is none. Collections below it stay.
+  /// Deletes the document, if it exists. Collections below it stay.
   ///
   /// - Throws: `.unauthenticated`, `.permissionDenied`.
   public func delete() async throws(DatabaseError) {
     try await database.writing(reference, try .delete(reference))
   }
 
-  /// The document, and every later state of it, for as long as the session stands.
+  /// The document and each later state of it, while the session is valid.
   public var snapshots: UserUpdates<DocumentSnapshot> {
     UserUpdates(database: database, updates: reference.snapshots)
   }
 }
 
-/// A collection of somebody who is signed in.
+/// A collection of a signed-in user.
 public struct UserCollection: Sendable {
   let database: UserDatabase
   let reference: CollectionReference
 
-  /// A document of it.
+  /// A document of this collection.
   ///
   /// - Parameter id: the document's id.
   public func document(_ id: String) -> UserDocument {
     UserDocument(database: database, reference: reference.document(id))
   }
 
-  /// Adds a document under an id of its own.
+  /// Adds a document under a generated id.
   ///
   /// - Parameter data: the fields.
   /// - Returns: the document.
-  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `CollectionReference.addDocument`.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; otherwise as
+  ///   `CollectionReference.addDocument`.
   @discardableResult
   public func addDocument(
     _ data: [String: (any FieldContent)?]
@@ -233,11 +235,12 @@ public struct UserCollection: Sendable {
     return document
   }
 
-  /// Adds a document from a value under an id of its own.
+  /// Adds a document from a value under a generated id.
   ///
   /// - Parameter content: the value.
   /// - Returns: the document.
-  /// - Throws: `.unauthenticated`, `.permissionDenied`; as `CollectionReference.addDocument`.
+  /// - Throws: `.unauthenticated`, `.permissionDenied`; otherwise as
+  ///   `CollectionReference.addDocument`.
   @discardableResult
   public func addDocument<Content: Encodable>(
     from content: Content
@@ -247,15 +250,15 @@ public struct UserCollection: Sendable {
     return document
   }
 
-  /// Its documents.
+  /// Gets documents of this collection.
   ///
   /// - Parameters:
-  ///   - filter: which of them; all when nil.
-  ///   - field: what they are ordered by; their ids when nil.
-  ///   - descending: whether the order is turned round.
-  ///   - limit: how many at most; all when nil.
-  ///   - cursor: begins after it: the `cursor` of the page before.
-  /// - Throws: `.unauthenticated`; as `Query.getDocuments()`.
+  ///   - filter: the filter; nil for all documents.
+  ///   - field: the field that orders them; nil for their ids.
+  ///   - descending: whether the order is descending.
+  ///   - limit: the largest number of documents; nil for no limit.
+  ///   - cursor: the page starts after it: the `cursor` of the previous page.
+  /// - Throws: `.unauthenticated`; otherwise as `Query.getDocuments()`.
   public func getDocuments(
     where filter: Filter? = nil, orderedBy field: FieldPath? = nil, descending: Bool = false,
     limit: Int? = nil, after cursor: QueryCursor? = nil
@@ -266,13 +269,13 @@ public struct UserCollection: Sendable {
     }
   }
 
-  /// Its documents, and every later state of them, for as long as the session stands.
+  /// The documents and each later state of them, while the session is valid.
   ///
   /// - Parameters:
-  ///   - filter: which of them; all when nil.
-  ///   - field: what they are ordered by; their ids when nil.
-  ///   - descending: whether the order is turned round.
-  ///   - limit: how many at most; all when nil.
+  ///   - filter: the filter; nil for all documents.
+  ///   - field: the field that orders them; nil for their ids.
+  ///   - descending: whether the order is descending.
+  ///   - limit: the largest number of documents; nil for no limit.
   public func snapshots(
     where filter: Filter? = nil, orderedBy field: FieldPath? = nil, descending: Bool = false,
     limit: Int? = nil
@@ -291,10 +294,10 @@ public struct UserCollection: Sendable {
   }
 }
 
-/// What a person's document or query is, as it changes. Throws `.unauthenticated` in the place of
+/// The states of a person's document or query as it changes. Throws `.unauthenticated` instead of
 /// the first state after the end of the session.
 public struct UserUpdates<Element: Sendable>: AsyncSequence, Sendable {
-  /// What listening throws.
+  /// The type of error.
   public typealias Failure = DatabaseError
 
   let database: UserDatabase
@@ -312,7 +315,7 @@ public struct UserUpdates<Element: Sendable>: AsyncSequence, Sendable {
 
     /// The next state; nil when the task is cancelled or the database is closed.
     ///
-    /// - Throws: `.unauthenticated` when the session is over; what the query itself would.
+    /// - Throws: `.unauthenticated` when the session is over; otherwise as the query itself.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(DatabaseError) -> Element? {
