@@ -1,4 +1,4 @@
-// Calls that write: commits, batches, transactions, and the stream that devices write by.
+// Calls that write: commits, batches, transactions, and the write stream of devices.
 
 #if Server
   import Foundation
@@ -49,7 +49,7 @@
 
     // MARK: - Batches
 
-    /// Each write by itself, in no order; they are to different documents.
+    /// Commits each write on its own, in no order. The writes are to different documents.
     func batchWrite(
       request: WireBatchWriteRequest, context: ServerContext
     ) async throws -> WireBatchWriteResponse {
@@ -111,7 +111,7 @@
       }
     }
 
-    /// Answers the message that a stream of writes begins with.
+    /// Answers the first message of a write stream.
     private func begin(
       _ message: WireWriteRequest, _ call: Call, _ response: RPCWriter<WireWriteResponse>
     ) async throws -> WriteStreamToken {
@@ -133,7 +133,7 @@
       }
     }
 
-    /// Commits the group of writes that follows a token; the group's token.
+    /// Commits the group of writes that follows a token, and returns the group's token.
     private func commit(
       _ message: WireWriteRequest, after token: WriteStreamToken, _ call: Call,
       _ response: RPCWriter<WireWriteResponse>

@@ -41,7 +41,7 @@
         if reading.isNew, let transaction = reading.transaction {
           try await response.write(.with { $0.transaction = Data(transaction.id.bytes) })
         }
-        // Those that are missing come last, as from Firestore.
+        // Missing documents come last, as in Firestore.
         var missing: [WireBatchGetDocumentsResponse] = []
         for group in paths.inGroups(of: Self.documentsOfGroup) {
           var found: [WireBatchGetDocumentsResponse] = []
@@ -62,7 +62,7 @@
       }
     }
 
-    /// Documents that are read and sent together.
+    /// The number of documents that are read and sent together.
     private static let documentsOfGroup = 256
 
     func createDocument(
@@ -152,7 +152,7 @@
       }
     }
 
-    /// Also documents that are not there themselves, but have others below them.
+    /// Lists also missing documents that have others below them.
     private static func list(
       _ collection: CollectionPath, evenMissing reading: Reading, _ mask: FieldMask?, _ size: Int,
       after id: String, _ call: Call
@@ -171,7 +171,7 @@
       }
     }
 
-    /// The collection in an order that is written as in SQL: `price desc, name`.
+    /// Returns the collection in an order in SQL's form: `price desc, name`.
     private static func ordered(
       _ collection: CollectionReference, _ text: String
     ) throws(DatabaseError) -> Query {
@@ -209,7 +209,7 @@
       token.isEmpty || token.utf8.lexicographicallyPrecedes(id.utf8)
     }
 
-    /// Documents of a page where a request does not say how many.
+    /// The number of documents of a page when a request states none.
     private static let usualPage = 300
     private static let mostOfPage = 10_000
 
@@ -225,7 +225,7 @@
   }
 
   extension Array {
-    /// The elements in groups of so many.
+    /// Returns the elements in groups of a size.
     fileprivate func inGroups(of count: Int) -> [ArraySlice<Element>] {
       stride(from: 0, to: self.count, by: count).map {
         self[$0..<Swift.min($0 + count, self.count)]

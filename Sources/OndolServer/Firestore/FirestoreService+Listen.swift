@@ -1,7 +1,7 @@
-// The stream that clients listen by. One task reads what the client adds and removes; another one
-// takes steps from the session and sends them. A step is one consistent state of all targets, and
-// ends with the message by which clients know that. A client that does not read holds up its own
-// sender only: the session then works several commits into one step.
+// The listen stream of clients. One task reads the targets that the client adds and removes.
+// Another takes steps from the session and sends them. A step is one consistent state of all
+// targets, and ends with the message that marks it as such for clients. A client that does not read
+// delays only its own sender: the session then merges several commits into one step.
 
 #if Server
   import Foundation
@@ -18,7 +18,7 @@
       context: ServerContext
     ) async throws {
       let (begun, begin) = AsyncStream.makeStream(of: ListenTargets.self)
-      // It ends when the client has closed its side, or the stream cannot go on.
+      // It ends when the client has closed its side, or when the stream cannot continue.
       try await drain.run {
         for await targets in begun { try await targets.send(to: response) }
       } beside: { [self] in
@@ -35,7 +35,7 @@
     }
   }
 
-  /// The targets of a stream, as the client states them.
+  /// A stream's targets, as the client defines them.
   actor ListenTargets {
     private struct Target: Sendable {
       let endsWhenComplete: Bool
@@ -43,7 +43,7 @@
       let mask: FieldMask?
     }
 
-    /// Targets that one stream may have.
+    /// The largest number of targets of one stream.
     private static let most = 1_000
 
     private let session: ListeningSession
@@ -59,7 +59,7 @@
       count = TargetCount(metrics)
     }
 
-    /// Sends what happens to the targets, until the task is cancelled.
+    /// Sends the targets' changes until the task is cancelled.
     nonisolated func send(to response: RPCWriter<WireListenResponse>) async throws {
       try await FirestoreService.mapErrors(in: call.name) {
         let sender = ListenSender(self, call.values, response)
@@ -69,10 +69,9 @@
       }
     }
 
-    /// Adds or removes what a request says.
+    /// Adds or removes a request's targets.
     ///
-    /// Throws `.invalidArgument` for a target that cannot be, and `.resourceExhausted` for too
-    /// many.
+    /// Throws `.invalidArgument` for an invalid target, and `.resourceExhausted` for too many.
     func take(_ request: WireListenRequest) async throws {
       switch request.targetChange {
       case .addTarget(let target):
@@ -129,7 +128,7 @@
 
     func expectedCount(of id: Int32) -> Int? { targets[id]?.expectedCount }
 
-    /// Ends targets that were wanted once only; which of these they are.
+    /// Ends one-time targets, and returns which of these they are.
     func end(complete ids: [Int32]) async {
       for id in ids where targets[id]?.endsWhenComplete == true {
         targets[id] = nil
@@ -138,7 +137,7 @@
     }
   }
 
-  /// Has the metrics count a stream's targets for as long as it is open.
+  /// Makes the metrics count a stream's targets while it is open.
   private final class TargetCount: Sendable {
     private let metrics: CallMetrics
     private let count = Atomic(0)
@@ -205,7 +204,7 @@
       if step.changes.isEmpty, step.completed.isEmpty, step.reset.isEmpty {
         return try await response.write(contentsOf: messages)
       }
-      // Without targets: all of them are as of this moment.
+      // Without targets, the message applies to all of them: they are consistent as of this moment.
       var message = change(.noChange, [])
       message.targetChange.readTime = time
       message.targetChange.resumeToken = token
@@ -214,7 +213,7 @@
       await targets.end(complete: step.completed)
     }
 
-    /// Messages that are written together.
+    /// The number of messages that are written together.
     private static let groupCount = 64
 
     private func send(_ changes: [ListenStep.Change], at time: Timestamp) async throws {

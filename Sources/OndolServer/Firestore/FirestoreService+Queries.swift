@@ -1,5 +1,4 @@
-// Calls that ask queries: their documents as a stream, numbers about them, and where to cut them
-// into parts.
+// Calls that run queries: documents as a stream, aggregations, explanations, and partitions.
 
 #if Server
   import Foundation
@@ -59,7 +58,7 @@
       }
     }
 
-    /// - Parameter id: the collections of which it is a part, where it is of all.
+    /// - Parameter id: the collection id of this part, if the query reads all collections.
     private static func query(
       _ wire: WireStructuredQuery, _ parent: String, _ call: Call, in id: String? = nil
     ) throws(DatabaseError) -> MappedQuery {
@@ -113,7 +112,7 @@
 
     // MARK: - Explaining
 
-    /// Which indexes serve a query, in Firestore's words and in ours.
+    /// The indexes that serve a query, in Firestore's words and in Ondol's.
     private static func plan(
       of query: Query, _ wire: WireStructuredQuery, aggregating fields: [String] = []
     ) async throws -> WirePlanSummary {
@@ -149,9 +148,9 @@
       ])
     }
 
-    /// What a query did. The counts are of another run, as of now, which counts what it looks at.
-    /// Read operations are what Firestore would charge: a document each, and for numbers one for a
-    /// thousand entries.
+    /// The statistics of a query. The counts come from a second, counting run as of now. Read
+    /// operations are Firestore's billing units: one for each document, and for aggregations one
+    /// for a thousand entries.
     private static func metrics(
       of query: Query, _ wire: WireStructuredQuery, returned: Int,
       aggregating fields: [String]? = nil, since start: ContinuousClock.Instant
@@ -181,7 +180,7 @@
 
     // MARK: - Parts
 
-    /// Where a query is to be cut so that its parts have about as many documents.
+    /// Returns the cursors that split a query into parts with about as many documents.
     func partitionQuery(
       request: WirePartitionQueryRequest, context: ServerContext
     ) async throws -> WirePartitionQueryResponse {
@@ -214,7 +213,7 @@
   }
 
   extension Reading {
-    /// Documents that begin parts of a result of about the same size; fewer where there are few.
+    /// Returns the documents that begin parts of about the same size; fewer for a small result.
     fileprivate func cuts(of query: Query, atMost count: Int) async throws -> [DocumentPath] {
       let total = try await moment.aggregation(query.count).count
       let parts = min(count + 1, max(1, total))
@@ -222,7 +221,7 @@
       var (cuts, place) = ([DocumentPath](), 0)
       try await documents(of: query.select([])) { documents in
         for document in documents {
-          // The first document of each part but the first.
+          // The first document of each part except the first.
           let part = place * parts / total
           if place > 0, part != (place - 1) * parts / total {
             cuts.append(try DocumentPath(document.reference.path))
@@ -236,12 +235,12 @@
 
   /// The fields that a query names.
   enum QueryFields {
-    /// Those whose value is named.
+    /// The fields with an equality.
     static func equalities(of filter: WireStructuredQuery.Filter) -> [String] {
       leaves(of: filter).filter(\.isEquality).map(\.field)
     }
 
-    /// The others.
+    /// The fields with an inequality.
     static func inequalities(of filter: WireStructuredQuery.Filter) -> [String] {
       leaves(of: filter).filter { !$0.isEquality }.map(\.field)
     }

@@ -1,6 +1,6 @@
-// Firestore's service, call by call. This file has what all calls have in common; the calls are in
-// the files beside it, by what they are about. Each maps its request, asks the database, and maps
-// the answer; errors are mapped in one place, here.
+// Firestore's service. This file has the parts that all calls share. The files beside it have the
+// calls, by subject. Each call maps its request, queries the database and maps the answer. One
+// place, here, maps errors.
 
 #if Server
   import Foundation
@@ -15,23 +15,23 @@
     let drain: Drain
     let metrics: CallMetrics
 
-    /// A call's database, and how its values are mapped.
+    /// A call's database, and the mapping of its values.
     struct Call: Sendable {
       let name: DatabaseName
       let served: ServedDatabase
-      /// Who asks.
+      /// The caller.
       let owner: String
 
       var values: ValueMapping { ValueMapping(database: name) }
       var database: Database { served.database }
 
-      /// What the call reads from.
+      /// Returns the source of the call's reads.
       func reading(_ consistency: Consistency) async throws(DatabaseError) -> Reading {
         try await served.reading(consistency, of: owner, values)
       }
     }
 
-    /// Answers a call about the database that a name names or begins with.
+    /// Answers a call about the database of a name or of its beginning.
     func answer<R>(
       _ name: String, _ body: (Call) async throws -> R
     ) async throws -> R {
@@ -39,7 +39,7 @@
       return try await Self.mapErrors(in: call.name) { try await body(call) }
     }
 
-    /// A call about the database that a name names or begins with.
+    /// Makes a call about the database of a name or of its beginning.
     func call(_ name: String) async throws -> Call {
       try await Self.mapErrors(in: nil) {
         let (named, _) = try DatabaseName.split(name)
@@ -48,8 +48,9 @@
       }
     }
 
-    /// As `answer`, for what may read for long: it ends when the client does not wait any more.
-    /// gRPC says that beside the task. When the server shuts down, it has its time to finish.
+    /// Works as `answer` for long reads: the call ends when the client stops waiting. gRPC reports
+    /// that outside the task. When the server shuts down, the call may use the grace time to
+    /// finish.
     func answerWhileWaitedFor<R: Sendable>(
       _ name: String, _ body: @escaping @Sendable (Call) async throws -> R
     ) async throws -> R {
@@ -65,7 +66,7 @@
       }
     }
 
-    /// Has errors of the body become those of the protocol.
+    /// Converts errors of the body to the protocol's.
     static func mapErrors<R>(
       in database: DatabaseName?, _ body: () async throws -> R
     ) async throws -> R {
@@ -76,18 +77,18 @@
       }
     }
 
-    /// Everyone, as long as nobody signs in.
+    /// Every client, because clients do not sign in.
     static let owner = "owner"
   }
 
-  /// Firestore's service without a transport: its calls, as a simulation makes them.
+  /// Firestore's service without a transport, for a simulation's calls.
   package func firestoreService(
     of directory: any DatabaseDirectory
   ) -> any WireFirestore.SimpleServiceProtocol {
     FirestoreService(directory: directory, drain: Drain(), metrics: CallMetrics())
   }
 
-  /// As of when a request wants to read: the selectors of all messages are alike.
+  /// The moment that a request wants to read. All messages have the same selectors.
   protocol ConsistencySelecting {
     func consistency(_ values: ValueMapping) throws(DatabaseError) -> Consistency
   }

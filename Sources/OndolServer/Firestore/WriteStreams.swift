@@ -1,26 +1,26 @@
-// The streams that devices write by. A device sends one group of writes after the other and keeps
-// each until it is answered. When the connection ends in between, it opens a stream with the last
-// token it was given and sends again what has no answer. So a token says which group it follows,
-// and the database records with each group that it is committed: what arrives twice is committed
-// once, also when the server died in between or the device came to another one.
+// The write streams of devices. A device sends one group of writes after another and keeps each
+// until it is answered. After a lost connection, it opens a stream with its last token and resends
+// the unanswered groups. So a token names the group that it follows, and the database records each
+// group's commit. A group that arrives twice is committed once, even if the server died in between
+// or the device reached another server.
 
 #if Server
   import Ondol
 
-  /// Which group of writes of which stream was answered last.
+  /// The last answered group of a write stream.
   struct WriteStreamToken: Sendable {
-    /// The stream's name: what a document's id can be.
+    /// The stream's name, a valid document id.
     let stream: String
-    /// Groups of the stream that were answered.
+    /// The number of answered groups of the stream.
     private(set) var count: Int64
 
-    /// A new stream's.
+    /// The token of a new stream.
     init(newIn database: Database) {
       stream = database.collection("streams").document().documentID
       count = 0
     }
 
-    /// Throws `.invalidArgument` when the bytes are no token's.
+    /// Throws `.invalidArgument` when the bytes are not a token.
     init(_ bytes: [UInt8]) throws(DatabaseError) {
       let parts = String(decoding: bytes, as: UTF8.self).split(separator: ":")
       guard parts.count == 2, let count = Int64(parts[1]), (0..<Int64.max).contains(count),
@@ -35,7 +35,7 @@
 
     var bytes: [UInt8] { Array("\(stream):\(count)".utf8) }
 
-    /// The group that follows, and the token that answers it.
+    /// The next group, and the token that answers it.
     func next() throws(DatabaseError) -> (group: WriteGroup, token: WriteStreamToken) {
       let (number, isTooMany) = count.addingReportingOverflow(1)
       guard !isTooMany, let group = WriteGroup(stream: stream, number: number) else {

@@ -1,17 +1,17 @@
-// What the server counts of its calls, and how Prometheus reads it.
+// The server's counts of its calls, in the format that Prometheus reads.
 
 #if Server
   import SwiftProtobuf
   import Synchronization
 
-  /// Counts calls by their method and how they ended.
+  /// Counts calls by method and result.
   final class CallMetrics: Sendable {
-    /// Seconds up to which calls are counted together.
+    /// The upper bounds of the histogram's buckets, in seconds.
     private static let bounds = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10]
 
     private struct Method: Sendable {
       var statuses: [String: Int] = [:]
-      /// Calls by the first of the bounds that they kept, and those that kept none.
+      /// Calls by the first bound that they met, and those that met none.
       var buckets = Array(repeating: 0, count: bounds.count + 1)
       var seconds = 0.0
       var open = 0
@@ -20,12 +20,12 @@
     private let methods = Mutex<[String: Method]>([:])
     private let targets = Atomic(0)
 
-    /// A call begins.
+    /// Records the start of a call.
     func begin(_ method: String) {
       methods.withLock { $0[method, default: Method()].open += 1 }
     }
 
-    /// A call ended.
+    /// Records the end of a call.
     func end(_ method: String, status: String, after duration: Duration) {
       let seconds = duration / .seconds(1)
       let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
@@ -37,12 +37,12 @@
       }
     }
 
-    /// So many targets are listened to more, or fewer.
+    /// Adds a change to the number of listened targets.
     func countTargets(_ change: Int) {
       targets.add(change, ordering: .relaxed)
     }
 
-    /// All of it in Prometheus's text form.
+    /// All metrics in Prometheus's text format.
     var text: String {
       let methods = methods.withLock { $0 }.sorted { $0.key < $1.key }
       var lines = [

@@ -1,24 +1,25 @@
-// As of when a call reads: the present, a time that an answer named, or a transaction's moment. All
-// reads of the faces go through a Reading, so that a transaction notes each of them.
+// The moment that a call reads: the present, a time from an earlier answer, or a transaction's
+// moment. All reads of the services go through a Reading, so that a transaction records each of
+// them.
 
 #if Server
   import Ondol
   import OndolWire
 
-  /// As of when a client wants to read.
+  /// The moment that a client wants to read.
   enum Consistency: Sendable {
     case latest
     case time(Timestamp)
     case transaction(TransactionID)
-    /// A transaction begins with this read.
+    /// This read begins a transaction.
     case new(WireTransactionOptions)
   }
 
-  /// What a call reads from.
+  /// The source of a call's reads.
   struct Reading: Sendable {
     let moment: ReadMoment
     let transaction: HeldTransaction?
-    /// Whether the transaction began with this call, whose answer has its id.
+    /// Whether this call began the transaction. Its answer then has the transaction's id.
     let isNew: Bool
 
     /// The documents at these paths, in this order.
@@ -34,7 +35,7 @@
       }
     }
 
-    /// Hands a query's documents over, some at a time.
+    /// Delivers a query's documents in groups.
     func documents(
       of query: Query, _ body: ([DocumentSnapshot]) async throws -> Void
     ) async throws {
@@ -55,8 +56,7 @@
       if !group.isEmpty { try await body(group) }
     }
 
-    /// Hands the documents of several queries over, which are each in the order of names, as those
-    /// of one.
+    /// Delivers the documents of several queries as if of one. Each query is in the order of names.
     func documents(
       ofAll queries: [Query], limit: Int?, _ body: ([DocumentSnapshot]) async throws -> Void
     ) async throws {
@@ -87,7 +87,7 @@
       return DocumentSource(.list(result.documents[...]))
     }
 
-    /// Documents that are sent together.
+    /// The number of documents that are sent together.
     private static let groupCount = 32
 
     func aggregation(
@@ -138,10 +138,10 @@
   }
 
   extension ServedDatabase {
-    /// What a call of `owner` reads from.
+    /// Returns the source of the reads in a call of `owner`.
     ///
-    /// Throws `.invalidArgument` for a transaction that is over or somebody else's, and
-    /// `.failedPrecondition` for a time that is not kept.
+    /// Throws `.invalidArgument` for a transaction that is over or belongs to another owner, and
+    /// `.failedPrecondition` for a time that is no longer kept.
     func reading(
       _ consistency: Consistency, of owner: String, _ values: ValueMapping
     ) async throws(DatabaseError) -> Reading {

@@ -1,11 +1,11 @@
-// How streams learn that the server is going: calls end by themselves, and streams have to be told.
+// Notifies streams of the server's shutdown. Calls end by themselves, but streams need the notice.
 
 #if Server
   import GRPCCore
   import Ondol
   import Synchronization
 
-  /// Whether the server takes no more work.
+  /// Whether the server is shutting down.
   final class Drain: Sendable {
     private struct State: Sendable {
       var hasBegun = false
@@ -17,7 +17,7 @@
 
     var hasBegun: Bool { state.withLock(\.hasBegun) }
 
-    /// Tells all who wait.
+    /// Notifies all waiting tasks.
     func begin() {
       let waiting = state.withLock { state in
         state.hasBegun = true
@@ -27,7 +27,7 @@
       for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns once the server is going, or the task is cancelled.
+    /// Returns when the server shuts down or the task is cancelled.
     func wait() async {
       let number = state.withLock { state in
         state.next += 1
@@ -47,8 +47,8 @@
       }
     }
 
-    /// Runs what a stream does, in one task or in two beside each other, until the first of them
-    /// ends. The stream ends with `.unavailable` when the server shuts down.
+    /// Runs a stream's work, in one task or in two concurrent ones, until the first of them ends.
+    /// The stream ends with `.unavailable` when the server shuts down.
     func run(
       _ body: @escaping @Sendable () async throws -> Void,
       beside other: (@Sendable () async throws -> Void)? = nil

@@ -1,5 +1,5 @@
-// Databases by project and id, each opened when it is first asked for and made when there is none:
-// what `ondol serve --many` serves, from a folder or from a server's tables.
+// Databases by project and id, for `ondol serve --many`. The first request opens each, and creates
+// it if it does not exist, in a folder or in a server's tables.
 
 #if Server
   import Foundation
@@ -42,7 +42,7 @@
 
     /// Closes all databases.
     ///
-    /// - Throws: what the first of them threw; all are closed.
+    /// - Throws: the first error. All databases are closed in any case.
     package func close() async throws(DatabaseError) {
       isClosed = true
       var first: DatabaseError?
@@ -57,7 +57,7 @@
       if let first { throw first }
     }
 
-    /// Whether a name is one of a file and of an address as it is.
+    /// Whether a name is valid in a file name and in an address without encoding.
     private static func isPlain(_ name: String) -> Bool {
       guard let first = name.utf8.first, first != UInt8(ascii: "."), name.utf8.count <= 128 else {
         return false
@@ -69,9 +69,9 @@
       }
     }
 
-    /// Where a database is in a folder of them. The folder of its project is made.
+    /// Returns the path of a database in a folder of databases. Creates the folder of its project.
     ///
-    /// - Throws: `.unavailable` when it cannot be.
+    /// - Throws: `.unavailable` when it cannot create the folder.
     package static func path(
       in folder: String, project: String, id: String
     ) throws(DatabaseError) -> String {
@@ -87,8 +87,8 @@
       return place.appending(path: "\(id).ondol").path(percentEncoded: false)
     }
 
-    /// The address of a database among those that share a server's tables. The names have nothing
-    /// that an address would have to encode.
+    /// The address of a database among those that share a server's tables. The names contain
+    /// nothing that an address must encode.
     package static func address(
       at server: String, project: String, id: String
     ) -> String {

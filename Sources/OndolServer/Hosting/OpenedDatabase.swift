@@ -1,11 +1,11 @@
-// A database that the server opens itself: when it is first asked for, and again when it has failed
-// for good, which a write that failed and a server that lost commits bring about. A server that ran
-// on with such a database would refuse every write until somebody restarted it.
+// A database that the server opens itself: at the first request, and again after a permanent
+// failure. A failed write, or a server that lost commits, causes one. Without reopening, the server
+// would refuse every write until an operator restarts it.
 
 #if Server
   package import Ondol
 
-  /// A database that is opened when it must be.
+  /// A database that is opened on demand.
   package actor OpenedDatabase {
     /// Opens the database.
     package typealias Open = @Sendable () async throws(DatabaseError) -> Database
@@ -17,22 +17,22 @@
     private var isClosed = false
 
     /// - Parameters:
-    ///   - executor: runs what opens it, instead of the usual one: a simulation's.
-    ///   - open: opens it.
+    ///   - executor: runs the opening instead of the default executor: a simulation's.
+    ///   - open: opens the database.
     package init(on executor: (any TaskExecutor)? = nil, _ open: @escaping Open) {
       self.executor = executor
       self.open = open
     }
 
-    /// The database, which works or has failed just now.
+    /// Returns the database, which works or has failed only now.
     ///
-    /// - Throws: what opening it throws; the next call tries again. `.unavailable` when it is
+    /// - Throws: the error of opening it; the next call tries again. `.unavailable` when it is
     ///   closed.
     func served() async throws(DatabaseError) -> ServedDatabase {
       if let known = opening {
         let served = try await known.value.get()
         if served.database.failure == nil || isClosed { return served }
-        // One of those who find it so opens it again, and the others wait for that.
+        // One of the callers that find it failed opens it again, and the others wait.
         if opening == known { opening = start(insteadOf: served) }
       }
       guard !isClosed else {
@@ -47,7 +47,8 @@
 
     private func start(insteadOf failed: ServedDatabase?) -> Opening {
       Task(executorPreference: executor) { [open] in
-        // Its files are locked until it is closed. What closing it says, its writes have said.
+        // Its files are locked until it is closed. Its writes have already reported the error of
+        // closing.
         try? await failed?.database.close()
         do throws(DatabaseError) {
           return .success(ServedDatabase(try await open()))
@@ -57,7 +58,7 @@
       }
     }
 
-    /// Closes the database for good.
+    /// Closes the database permanently.
     ///
     /// - Throws: as `Database.close()`.
     package func close() async throws(DatabaseError) {
@@ -69,9 +70,9 @@
   }
 
   extension OpenedDatabase {
-    /// Opens the database, so that what is wrong with it is known before anybody asks for it.
+    /// Opens the database, so that errors appear before the first request.
     ///
-    /// - Throws: what opening it throws.
+    /// - Throws: the error of opening it.
     package func begin() async throws(DatabaseError) { _ = try await served() }
   }
 #endif

@@ -1,13 +1,13 @@
-// The moments of a database that clients may ask for again: Firestore's clients read as of a time
-// that an answer named, a commit's or a read's. For the newest commits the server remembers when
-// each was made. Their documents are still there in a view that was taken before the next flush,
-// so it keeps one view a second.
+// The recent moments of a database that clients may read again: Firestore's clients read as of a
+// time from an earlier answer, of a commit or a read. The server remembers the times of the newest
+// commits. A view that was taken before the next flush still has their documents, so the server
+// keeps one view a second.
 
 #if Server
   import Ondol
   import Synchronization
 
-  /// The newest commits of a database, and what can still be read of them.
+  /// The newest commits of a database, and the views that can still read them.
   final class RecentMoments: Sendable {
     fileprivate struct Commit: Sendable {
       var version: Version
@@ -15,7 +15,7 @@
     }
 
     private struct State: Sendable {
-      /// In their order. The oldest are removed a few thousand at a time.
+      /// In commit order. The oldest are removed a few thousand at a time.
       var commits: [Commit] = []
       /// In the order of their times.
       var kept: [(moment: ReadMoment, taken: Int64)] = []
@@ -24,7 +24,7 @@
 
     private static let mostCommits = 65_536
     private static let commitsRemoved = 8_192
-    /// Views kept, microseconds between two of them, and microseconds for which they are.
+    /// The number of kept views, their distance and their lifetime, both in microseconds.
     private static let mostKept = 64
     private static let pause: Int64 = 1_000_000
     private static let longest: Int64 = 300_000_000
@@ -53,7 +53,7 @@
       }
     }
 
-    /// The present, which can be asked for again for a while.
+    /// The present, which can be read again for a while.
     func now() throws(DatabaseError) -> ReadMoment {
       let moment = try database.readMoment()
       let now = database.wallClock
@@ -66,9 +66,10 @@
       return moment
     }
 
-    /// The database as it was at a time.
+    /// The database at an earlier time.
     ///
-    /// Throws `.failedPrecondition` when that is not kept, and `.invalidArgument` for the future.
+    /// Throws `.failedPrecondition` when the time is no longer kept, and `.invalidArgument` for the
+    /// future.
     func moment(at time: Timestamp) async throws(DatabaseError) -> ReadMoment {
       let present = try now()
       guard time.microsecondsSince1970 <= database.wallClock || time <= present.time else {
@@ -95,7 +96,7 @@
   }
 
   extension [RecentMoments.Commit] {
-    /// The newest commit that was made by `time`.
+    /// The newest commit up to `time`.
     fileprivate func last(before time: Timestamp) -> Element? {
       var (lower, upper) = (0, count)
       while lower < upper {

@@ -1,10 +1,10 @@
-// A database as the server's faces use it: with the transactions that its clients hold between
-// calls, and the moments that it has told them of.
+// A database as the server's services use it, with the transactions that clients hold between
+// calls, and the moments that it has reported to them.
 
 #if Server
   package import Ondol
 
-  /// A database that is served.
+  /// A served database.
   package final class ServedDatabase: Sendable {
     package let database: Database
     let transactions: HeldTransactions
@@ -17,21 +17,21 @@
     }
   }
 
-  /// Which database a name leads to.
+  /// Finds the database of a name.
   package protocol DatabaseDirectory: Sendable {
     /// The database of a project, by its id in it.
     ///
-    /// - Throws: `.notFound` when there is none.
+    /// - Throws: `.notFound` if there is none.
     func database(
       project: String, id: String
     ) async throws(DatabaseError) -> ServedDatabase
   }
 
-  /// One database, which is the usual one of every project.
+  /// One database, which is the default database of every project.
   package struct SingleDatabase: DatabaseDirectory {
     private let find: @Sendable () async throws(DatabaseError) -> ServedDatabase
 
-    /// A database that somebody else opens and closes.
+    /// A database that the caller opens and closes.
     package init(_ served: ServedDatabase) {
       find = { served }
     }

@@ -1,4 +1,4 @@
-// The numbers that a client asks for, and under which names it wants them.
+// The aggregations that a client requests, and the names of their results.
 
 #if Server
   import Ondol
@@ -9,15 +9,16 @@
     private struct Wanted: Sendable {
       let alias: String
       let field: AggregateField
-      /// The field that is summed; nil for a count.
+      /// The field of a sum or an average; nil for a count.
       var path: FieldPath?
-      /// Where a count ends.
+      /// The largest count.
       var upTo: Int64?
     }
 
     private let wanted: [Wanted]
 
-    /// Throws `.invalidArgument` without any, for what is no aggregation, and for a name twice.
+    /// Throws `.invalidArgument` without any aggregation, for an invalid one, and for a repeated
+    /// name.
     init(_ wire: [WireStructuredAggregationQuery.Aggregation]) throws(DatabaseError) {
       var wanted: [Wanted] = []
       for (place, aggregation) in wire.enumerated() {
@@ -52,7 +53,7 @@
 
     var fields: [AggregateField] { wanted.map(\.field) }
 
-    /// The fields that are summed, as paths in text form.
+    /// The aggregated fields, as paths in text form.
     var fieldNames: [String] { wanted.compactMap(\.path).map(\.description) }
 
     /// The query whose result is aggregated. Firestore reads sums and averages from an index on
@@ -65,7 +66,7 @@
       return fields.reduce(query) { $0.order(by: $1) }
     }
 
-    /// The numbers by their names; an average of nothing is null.
+    /// Returns the numbers by their names. The average of nothing is null.
     func values(of result: AggregateQuerySnapshot) -> [String: Value] {
       var values: [String: Value] = [:]
       for wanted in wanted {

@@ -1,16 +1,16 @@
-// Documents as the protocol sends them: their fields, or those that a mask asks for.
+// Documents in the protocol's form: all their fields, or those of a mask.
 
 #if Server
   import Ondol
   import OndolWire
   import SwiftProtobuf
 
-  /// The fields that a client asks for.
+  /// The fields that a client requests.
   struct FieldMask: Sendable {
     /// Paths of names, none of them inside another.
     let paths: [[String]]
 
-    /// Throws `.invalidArgument` when a path is none.
+    /// Throws `.invalidArgument` when a path is invalid.
     init(_ wire: WireDocumentMask) throws(DatabaseError) {
       var paths: [[String]] = []
       for text in wire.fieldPaths {
@@ -20,7 +20,7 @@
       self.paths = paths
     }
 
-    /// Of the fields those that the mask names.
+    /// Returns the fields that the mask names.
     func part(of fields: [String: Value]) -> [String: Value] {
       var part: [String: Value] = [:]
       for path in paths {
@@ -55,9 +55,9 @@
   }
 
   extension ValueMapping {
-    /// A document that is there.
+    /// Maps an existing document.
     ///
-    /// - Parameter mask: the fields asked for; all when nil.
+    /// - Parameter mask: the requested fields; nil for all.
     func wire(_ document: DocumentSnapshot, mask: FieldMask? = nil) -> WireDocument {
       .with {
         $0.name = "\(database.documents)/\(document.reference.path)"

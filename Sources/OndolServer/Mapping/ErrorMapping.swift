@@ -1,5 +1,5 @@
-// How the database's errors become the protocol's. The codes are Firestore's own, so the numbers
-// are the same; a few texts are Firestore's, because its clients look at them.
+// Converts the database's errors to the protocol's. The codes are Firestore's own, so the numbers
+// are the same. A few texts are Firestore's, because its clients check them.
 
 #if Server
   import GRPCCore
@@ -8,10 +8,10 @@
   import SwiftProtobuf
 
   enum ErrorMapping {
-    /// The error as gRPC sends it.
+    /// Returns the error as gRPC sends it.
     ///
     /// - Parameters:
-    ///   - database: the database that was asked, for names of documents.
+    ///   - database: the database of the call, for names of documents.
     static func rpcError(_ error: any Error, in database: DatabaseName?) -> RPCError {
       switch error {
       case let error as RPCError: error

@@ -1,5 +1,5 @@
-// Queries of the protocol as queries of the database. Firestore's rules are the database's own, so
-// what is mapped is words: operators, orders, places and the document's name, which a query of one
+// Converts the protocol's queries to the database's. Firestore's rules are the database's own, so
+// only words are mapped: operators, orders, cursors and the document's name, which a query of one
 // collection compares as an id.
 
 #if Server
@@ -7,13 +7,13 @@
   import OndolWire
   import SwiftProtobuf
 
-  /// A query of the protocol, ready to be asked.
+  /// A mapped query of the protocol.
   struct MappedQuery: Sendable {
     var query: Query
-    /// The fields that documents are sent with; all when nil.
+    /// The fields of the documents in the answer; nil for all.
     var mask: FieldMask?
-    /// Whether it is of all collections at once, whatever their ids. Then `query` is the part of
-    /// it that one collection id answers.
+    /// Whether the query reads all collections at once, whatever their ids. Then `query` is the
+    /// part for one collection id.
     var isOfAllCollections = false
   }
 
@@ -25,9 +25,9 @@
 
     /// The query.
     ///
-    /// Throws `.invalidArgument` when it cannot be, and `.unimplemented` for nearest neighbours.
+    /// Throws `.invalidArgument` for an invalid query, and `.unimplemented` for nearest neighbours.
     ///
-    /// - Parameter id: the collections of which it is a part, where it is of all.
+    /// - Parameter id: the collection id of this part, if the query reads all collections.
     func query(
       _ wire: WireStructuredQuery, in id: String? = nil
     ) throws(DatabaseError) -> MappedQuery {
@@ -65,7 +65,7 @@
       return mapped
     }
 
-    /// What all collections have in common are their documents' names.
+    /// All collections share only their documents' names.
     private func refuseOrders(of wire: WireStructuredQuery) throws(DatabaseError) {
       let orders = wire.orderBy.allSatisfy {
         FieldPath($0.field.fieldPath).isDocumentID && $0.direction != .descending
@@ -76,8 +76,9 @@
       }
     }
 
-    /// Only the fields asked for. A query for names alone still answers with the documents' times,
-    /// which the database leaves out when it reads no document; so they are left out here.
+    /// Keeps only the requested fields. A query for names alone still returns the documents' times,
+    /// which the database omits when it reads no document. So the mask, not the query, removes its
+    /// fields.
     private func project(
       _ query: Query, _ wire: WireStructuredQuery
     ) throws(DatabaseError) -> MappedQuery {
@@ -95,8 +96,8 @@
       }
       let group = database.collectionGroup(selector.collectionID)
       guard let parent else { return group.query }
-      // All that is below the parent, and nothing else: its path comes first, and all paths that
-      // begin with it come before the next id's.
+      // Everything below the parent and nothing else: its path comes first, and all paths that
+      // begin with it precede the next id's.
       let end = DocumentPath(
         unchecked: parent.segments.dropLast() + [parent.documentID + "\u{0}"])
       return group.whereField(FieldPath.documentID(), isGreaterThan: Value.reference(parent))
@@ -110,10 +111,10 @@
     }
   }
 
-  /// Conditions and places of a query, and how it calls documents.
+  /// The conditions and cursors of a query, and its names for documents.
   private struct QueryNaming {
     let values: ValueMapping
-    /// The one collection that is asked; nil for all with one id.
+    /// The queried collection; nil for all with one id.
     let collection: CollectionPath?
 
     // MARK: - Conditions
@@ -122,7 +123,7 @@
       try filter(wire, depth: 0)
     }
 
-    /// Filters within each other that a query may have.
+    /// The deepest nesting of filters in a query.
     private static let mostNesting = 100
 
     private func filter(
@@ -197,7 +198,7 @@
       case .notIn: return .whereField(field, notIn: operands)
       case .arrayContainsAny: return .whereField(field, arrayContainsAny: operands)
       default:
-        // Firestore's clients are told that null and NaN match nothing here.
+        // For Firestore's clients, null and NaN match nothing here.
         return .whereField(field, in: operands.filter { !$0.isNull && $0 != .double(.nan) })
       }
     }
@@ -220,7 +221,7 @@
       return place
     }
 
-    /// A value to compare a field with. A document is compared by its id in a collection.
+    /// A value to compare a field with. A query of a collection compares a document by its id.
     private func operand(
       _ wire: WireValue, of field: FieldPath
     ) throws(DatabaseError) -> Value {

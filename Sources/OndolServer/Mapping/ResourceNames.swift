@@ -1,18 +1,17 @@
-// The names by which Firestore's protocol speaks of databases, documents and collections, and what
-// they are here:
+// Firestore's names of databases, documents and collections, with their meaning here:
 //
 //   projects/P/databases/D                              a database
 //   projects/P/databases/D/documents                    its root
 //   projects/P/databases/D/documents/items/lamp         a document
 //
-// Which database a project and a name lead to is the directory's business (DatabaseDirectory).
+// A DatabaseDirectory decides which database a project and a name lead to.
 
 #if Server
   import Ondol
 
   /// A database's name in the protocol.
   struct DatabaseName: Sendable, Hashable, CustomStringConvertible {
-    /// The database that most projects have alone.
+    /// The database's name in projects with a single database.
     static let usual = "(default)"
 
     let project: String
@@ -34,7 +33,7 @@
 
     var description: String { "projects/\(project)/databases/\(id)" }
 
-    /// What the names of all its documents begin with, and no "/" after it.
+    /// The prefix of the names of all its documents, without the "/" after it.
     var documents: String { "\(self)/documents" }
 
     /// The name of a document.
@@ -42,7 +41,7 @@
       "\(documents)/\(path.segments.joined(separator: "/"))"
     }
 
-    /// The database that a name of a document, or of the root, begins with, and the rest.
+    /// Splits a name of a document or of the root into its database and the rest.
     ///
     /// Throws `.invalidArgument` for anything else.
     static func split(
@@ -58,15 +57,15 @@
 
     /// The document with this name.
     ///
-    /// Throws `.invalidArgument` for another database's, and for what is no document's name.
+    /// Throws `.invalidArgument` for a name in another database or an invalid name.
     func path(of text: String) throws(DatabaseError) -> DocumentPath {
       let (database, path) = try Self.document(text)
       guard database == self else { throw foreign(text) }
       return path
     }
 
-    /// A place among documents' names, for a comparison: also one with the least of all ids, which
-    /// no document has. Clients call it by a number, as Firestore's ids may be.
+    /// A position among documents' names, for a comparison. It may have the least of all ids, which
+    /// no document has. Clients refer to that by a number, as Firestore's ids may be numbers.
     func bound(of text: String) throws(DatabaseError) -> DocumentPath {
       let (database, rest) = try Self.split(text)
       guard database == self else { throw foreign(text) }
@@ -80,7 +79,7 @@
 
     private static let leastID = "__id-9223372036854775808__"
 
-    /// A document's name, apart.
+    /// Splits a document's name.
     static func document(
       _ text: String
     ) throws(DatabaseError) -> (database: DatabaseName, path: DocumentPath) {
@@ -89,7 +88,7 @@
       return (database, try DocumentPath(segments: Array(rest.dropFirst())))
     }
 
-    /// A parent of collections, apart: a document, or the root, for which the path is nil.
+    /// Splits the name of a parent of collections: a document, or the root, with a nil path.
     static func parent(
       _ text: String
     ) throws(DatabaseError) -> (database: DatabaseName, path: DocumentPath?) {

@@ -1,6 +1,7 @@
-// Values of the protocol and values of the database. The protocol has every kind of Firestore's; a
-// decimal goes as the map that Firestore's newest clients use for it, and a reference to a stored
-// content as a map of its own, so that a document that is read and written back is the same.
+// Converts between the protocol's values and the database's. The protocol has every kind of
+// Firestore's. A decimal becomes the map that Firestore's newest clients use for it, and a
+// reference to a stored content a map of its own. So a document that is read and written back stays
+// the same.
 
 #if Server
   import Foundation
@@ -12,25 +13,24 @@
   struct ValueMapping: Sendable {
     let database: DatabaseName
 
-    /// What a map has under `__type__` when it stands for a vector, and under which name the
-    /// components are.
+    /// The `__type__` of a map that represents a vector, and the name of its components.
     private static let typeName = "__type__"
     private static let vectorType = "__vector__"
     private static let vectorName = "value"
     private static let decimalName = "__decimal128__"
     private static let blobName = "__blob__"
-    /// Maps and arrays within each other that a message may have. The database has its own limit,
-    /// which names the field; this one keeps the stack.
+    /// The deepest nesting of maps and arrays in a message. The database has its own limit and
+    /// names the field in its error. This limit protects the stack.
     private static let mostNesting = 200
 
     // MARK: - From the wire
 
-    /// The value that a message holds.
+    /// Returns the value in a message.
     ///
-    /// Throws `.invalidArgument` when there is none, or it is none of Firestore's.
+    /// Throws `.invalidArgument` when there is none, or when it is not one of Firestore's.
     func value(_ wire: WireValue) throws(DatabaseError) -> Value { try value(wire, depth: 0) }
 
-    /// The fields that a message holds.
+    /// Returns the fields in a message.
     func fields(_ entries: [WireEntry]) throws(DatabaseError) -> [String: Value] {
       try fields(entries, depth: 0)
     }
@@ -80,7 +80,7 @@
       return fields
     }
 
-    /// What a map stands for that is no map; nil when it is one.
+    /// The value that a special map represents; nil for an ordinary map.
     private func special(_ map: WireMapValue) throws(DatabaseError) -> Value? {
       let names = map.fields.map(\.key)
       switch map.fields.count {
@@ -141,7 +141,7 @@
         path: text("path"), key: key ?? nil)
     }
 
-    /// A moment, of which the database keeps whole microseconds.
+    /// Converts a timestamp. The database keeps whole microseconds.
     func timestamp(_ wire: Google_Protobuf_Timestamp) throws(DatabaseError) -> Timestamp {
       try Timestamp(seconds: wire.seconds, nanoseconds: wire.nanos)
     }

@@ -1,5 +1,5 @@
-// Writes of the protocol: a document with or without a mask, a delete, a check of a condition, and
-// transforms, beside an update or by themselves.
+// Converts the protocol's writes: a document with or without a mask, a delete, a check of a
+// condition, and transforms, with an update or alone.
 
 #if Server
   import Ondol
@@ -9,7 +9,7 @@
   extension ValueMapping {
     /// The writes, in their order.
     ///
-    /// Throws `.invalidArgument` for one that cannot be.
+    /// Throws `.invalidArgument` for an invalid write.
     func writes(_ wire: [WireWrite]) throws(DatabaseError) -> [ClientWrite] {
       var writes: [ClientWrite] = []
       writes.reserveCapacity(wire.count)
@@ -109,7 +109,7 @@
       }
     }
 
-    /// What a write came to.
+    /// Returns the result of a write.
     func wire(_ answer: ClientCommit.Answer) -> WireWriteResult {
       .with {
         if let time = answer.updateTime { $0.updateTime = wire(time) }

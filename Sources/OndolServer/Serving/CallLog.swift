@@ -1,11 +1,11 @@
-// One line in the log for each call, and its part in the metrics. Around all services.
+// Logs one line for each call and records it in the metrics. It wraps all services.
 
 #if Server
   import GRPCCore
   import Logging
   import Ondol
 
-  /// Watches calls from their beginning to the end of their answer.
+  /// Watches calls from their start to the end of their answer.
   struct CallLog: ServerInterceptor {
     let logger: Logger
     let metrics: CallMetrics
@@ -43,7 +43,7 @@
     }
   }
 
-  /// A call under way.
+  /// A call in progress.
   private struct WatchedCall: Sendable {
     private let method: String
     private let peer: String
@@ -57,8 +57,8 @@
     ) {
       method = context.descriptor.method
       peer = context.remotePeer
-      // Clients say what a call is about beside its message, so that what routes it need not read
-      // that.
+      // Clients also name a call's database in the metadata, so that routers need not read the
+      // message.
       database = metadata[stringValues: "google-cloud-resource-prefix"].first { _ in true } ?? ""
       self.logger = logger
       self.metrics = metrics
@@ -78,7 +78,7 @@
       logger.log(level: isOurs ? .error : .info, "\(method) \(status)", metadata: metadata)
     }
 
-    /// The code as gRPC's documents have it: ALREADY_EXISTS.
+    /// The code's name in gRPC's documentation: ALREADY_EXISTS.
     private static func name(of code: RPCError.Code) -> String {
       if code == .internalError { return "INTERNAL" }
       var name = ""

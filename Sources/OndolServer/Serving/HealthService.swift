@@ -1,4 +1,4 @@
-// Whether the server serves, in gRPC's own protocol for that.
+// Reports whether the server serves, by gRPC's health protocol.
 
 #if Server
   import GRPCCore
@@ -7,7 +7,7 @@
 
   struct HealthService: WireHealth.SimpleServiceProtocol {
     let drain: Drain
-    /// The services there are; the empty name is the server as a whole.
+    /// The known services. The empty name is the whole server.
     let services: Set<String>
 
     func check(
@@ -29,7 +29,7 @@
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await drain.wait() }
         group.addTask { try? await context.cancellation.cancelled }
-        // The server goes, or the client has gone.
+        // The server shuts down, or the client has disconnected.
         await group.next()
         group.cancelAll()
       }

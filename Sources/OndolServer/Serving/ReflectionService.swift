@@ -1,5 +1,5 @@
-// Which services there are and what their messages are, for tools such as grpcurl. The descriptors
-// are those that the messages were generated from.
+// Describes the services and their messages, for tools such as grpcurl. The messages were generated
+// from the same descriptors.
 
 #if Server
   import Foundation
@@ -60,14 +60,14 @@
       }
     }
 
-    /// The known symbol that a symbol is, or is part of, as a method is of its service.
+    /// The known symbol that equals or contains a symbol, as a service contains a method.
     private static func outermost(_ symbol: String, in symbols: [String: String]) -> String {
       var parts = symbol.split(separator: ".")
       while !parts.isEmpty, symbols[parts.joined(separator: ".")] == nil { parts.removeLast() }
       return parts.joined(separator: ".")
     }
 
-    /// A file and all that it imports; an error when there is none.
+    /// Returns a file and all its imports; an error if there is none.
     private func file(
       _ name: String
     ) -> WireServerReflectionResponse.OneOf_MessageResponse {

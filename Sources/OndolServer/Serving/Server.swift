@@ -1,5 +1,5 @@
-// The server: ports, services and how it ends. Start reading here; a call goes on in
-// Firestore/FirestoreService.
+// The server: ports, services and shutdown. Start reading here. Firestore/FirestoreService
+// continues with the calls.
 
 #if Server
   import FlyingFox
@@ -19,34 +19,34 @@
   /// try await server.run { print("export FIRESTORE_EMULATOR_HOST=\($0.firestore)") }
   /// ```
   ///
-  /// Google's clients are pointed at it by the setting that they have for Firestore's emulator, and
-  /// need nothing else. Everyone who reaches the port may read and write, so it listens on this
-  /// machine alone.
+  /// To use it, point Google's clients to it with their setting for Firestore's emulator. They need
+  /// nothing else. Every client that reaches the port may read and write, so the server listens
+  /// only on this machine.
   public final class Server: Sendable {
-    /// How a server serves.
+    /// Options of a server.
     public struct Options: Sendable {
-      /// The port for Firestore's clients; a free one for 0.
+      /// The port for Firestore's clients; 0 for a free one.
       public var firestorePort = 8080
-      /// The port for Prometheus; a free one for 0, and none when nil.
+      /// The port for Prometheus; 0 for a free one, nil for none.
       public var metricsPort: Int?
-      /// How long calls may take to end once the server shuts down.
+      /// The time that calls have to end once the server shuts down.
       public var grace = Duration.seconds(10)
-      /// Bytes of a request, or of one message of a stream.
+      /// The largest size of a request, or of one message of a stream, in bytes.
       public var requestLimit = 16 << 20
-      /// Calls that one connection may have under way.
+      /// The largest number of concurrent calls on one connection.
       public var callsOfConnection = 20_000
-      /// Gets a line for each call.
+      /// Logs a line for each call.
       public var logger = Logger(label: "ondol.server")
 
       /// The defaults.
       public init() {}
     }
 
-    /// Where a server listens, each as host and port.
+    /// The addresses of a server, each as host and port.
     public struct Addresses: Sendable, Hashable {
       /// For Firestore's clients: the value of `FIRESTORE_EMULATOR_HOST`.
       public var firestore: String
-      /// For Prometheus; nil without.
+      /// For Prometheus; nil without a port for it.
       public var metrics: String?
     }
 
@@ -56,16 +56,16 @@
     private let metrics = CallMetrics()
     private let isRunning = Mutex(false)
 
-    /// A server of one database, which is the usual database of every project.
+    /// Creates a server of one database, which is the default database of every project.
     ///
     /// - Parameters:
     ///   - database: stays open when the server ends.
-    ///   - options: how it serves.
+    ///   - options: the options of the server.
     public convenience init(_ database: Database, options: Options = Options()) {
       self.init(SingleDatabase(ServedDatabase(database)), options: options)
     }
 
-    /// A server of the databases that a directory knows.
+    /// Creates a server of a directory's databases.
     package init(_ directory: any DatabaseDirectory, options: Options) {
       self.directory = directory
       self.options = options
@@ -76,8 +76,8 @@
     /// Serves until `shutDown()` is called or the task is cancelled.
     ///
     /// - Parameter whenReady: called once, when the server listens.
-    /// - Throws: `DatabaseError` with `.failedPrecondition` when it runs already or has run, and
-    ///   with `.unavailable` when a port is taken.
+    /// - Throws: `DatabaseError` with `.failedPrecondition` when the server already runs or has
+    ///   run, and with `.unavailable` when a port is taken.
     public func run(whenReady: @Sendable (Addresses) async -> Void = { _ in }) async throws {
       let isSecond = isRunning.withLock { isRunning in
         defer { isRunning = true }
@@ -109,7 +109,7 @@
             }
           }
           await whenReady(addresses)
-          // The first to end is the server itself, its grace, or a port that is taken.
+          // The first to end is the server itself, its grace time, or a port that is taken.
           try await group.next()
         } catch {
           group.cancelAll()
@@ -119,7 +119,7 @@
       }
     }
 
-    /// Why the server does not run: a port that it cannot have is known to those who listen.
+    /// The reason why the server does not run. Only its listeners know of a port that is taken.
     private func reason(
       _ error: any Error, _ group: inout ThrowingTaskGroup<Void, any Error>
     ) async -> any Error {
@@ -139,8 +139,8 @@
           + " \(causes.first ?? error)", suggestion: "name another port; 0 takes a free one")
     }
 
-    /// Takes no more calls, ends streams with UNAVAILABLE, lets calls under way finish for
-    /// `Options.grace`, and then has `run(whenReady:)` return.
+    /// Accepts no more calls, ends streams with UNAVAILABLE, lets calls in progress finish within
+    /// `Options.grace`, and then makes `run(whenReady:)` return.
     public func shutDown() {
       drain.begin()
     }
@@ -152,7 +152,7 @@
         config: .defaults {
           $0.rpc.maxRequestPayloadSize = options.requestLimit
           $0.http2.maxConcurrentStreams = options.callsOfConnection
-          // Clients ask whether a connection lives as often as they like.
+          // Clients may ping a connection as often as they like.
           $0.connection.keepalive.clientBehavior.minPingIntervalWithoutCalls = .seconds(10)
           $0.connection.keepalive.clientBehavior.allowWithoutCalls = true
         })
@@ -169,7 +169,7 @@
       ]
     }
 
-    /// Answers Prometheus.
+    /// Serves Prometheus.
     private func metricsServer(port: Int) async throws -> HTTPServer {
       let server = HTTPServer(
         address: try .inet(ip4: Self.host, port: UInt16(clamping: port)), logger: .disabled)
