@@ -159,8 +159,8 @@ struct Main: AsyncParsableCommand {
     }
   }
 
-  /// A usage error with the words that it quotes in one line each: a word with a line break must not
-  /// begin a line that looks like the program's own.
+  /// A usage error with the words that it quotes in one line each, because the rest of a word with
+  /// a line break would look like a line of the program's own.
   private static func quoting(_ words: [String], in message: String) -> String {
     let values = words.compactMap { word in
       word.firstIndex(of: "=").map { String(word[word.index(after: $0)...]) }
