@@ -121,6 +121,33 @@ public struct AccountChanges: Sendable, Hashable, CustomReflectable {
   public var customMirror: Mirror { Mirror(self, children: ["email": email]) }
 }
 
+/// The properties that both a new account and an imported one may have.
+protocol DescribedAccount {
+  var email: String? { get }
+  var isEmailVerified: Bool { get }
+  var phoneNumber: String? { get }
+  var displayName: String? { get }
+  var photoURL: String? { get }
+  var identities: [LinkedIdentity] { get }
+  var customClaims: CustomClaims { get }
+}
+
+extension NewAccount: DescribedAccount {}
+extension ImportedAccount: DescribedAccount {}
+
+extension AccountChanges {
+  /// Gives an account these properties, and removes those of them that it does not have here.
+  init(to account: some DescribedAccount) {
+    email = account.email.map(PropertyChange.set) ?? .remove
+    isEmailVerified = account.isEmailVerified
+    phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .remove
+    displayName = account.displayName.map(PropertyChange.set) ?? .remove
+    photoURL = account.photoURL.map(PropertyChange.set) ?? .remove
+    linkedIdentities = account.identities
+    customClaims = .set(account.customClaims)
+  }
+}
+
 /// One page of the list of accounts, in the order of their uids.
 public struct AccountPage: Sendable, Hashable {
   /// The accounts.

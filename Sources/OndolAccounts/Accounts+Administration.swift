@@ -127,15 +127,7 @@ extension Accounts {
   /// - Complexity: one run of scrypt if there is a password, and one commit.
   public func createAccount(_ account: NewAccount) async throws(AuthError) -> Account {
     if let uid = account.uid { try AccountProperties.check(uid: uid) }
-    var changes = AccountChanges()
-    changes.email = account.email.map(PropertyChange.set) ?? .keep
-    changes.isEmailVerified = account.isEmailVerified
-    changes.phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .keep
-    changes.displayName = account.displayName.map(PropertyChange.set) ?? .keep
-    changes.photoURL = account.photoURL.map(PropertyChange.set) ?? .keep
-    changes.linkedIdentities = account.identities
-    changes.customClaims = .set(account.customClaims)
-    let checked = try CheckedChanges(changes)
+    let checked = try CheckedChanges(AccountChanges(to: account))
     let password = try await hashed(account.password, for: checked.address)
     return try await authenticating {
       try await database.runTransaction { transaction in

@@ -59,20 +59,12 @@ extension Accounts {
     withEmail email: String, code: String, origin: String? = nil
   ) async throws(AuthError) -> Session {
     let address = try EmailAddress(email)
-    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
-    return try await counting(triesLimits("code", of: code.name, origin)) {
-      (tries) throws(AuthError) in
-      try await authenticating {
-        try await database.runTransaction { transaction in
-          let stored = try stored(code, in: transaction)
-          guard let stored, stored.operation == .emailSignIn, stored.fits(code, settings),
-            stored.address == settings.mailDigest(address.key)
-          else { throw AuthError.invalidActionCode }
-          try transaction.deleteDocument(document(of: code))
-          try takeBack(tries, forgetting: true, in: transaction)
-          return try signIn(verified: address, in: transaction)
-        }
-      }
+    return try await trying(code, origin) { code, stored, transaction in
+      guard stored.operation == .emailSignIn, stored.fits(code, settings),
+        stored.address == settings.mailDigest(address.key)
+      else { throw AuthError.invalidActionCode }
+      try transaction.deleteDocument(document(of: code))
+      return try signIn(verified: address, in: transaction)
     }
   }
 
@@ -106,25 +98,15 @@ extension Accounts {
   public func checkActionCode(
     _ code: String, origin: String? = nil
   ) async throws(AuthError) -> ActionCodeInfo {
-    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
-    return try await counting(triesLimits("code", of: code.name, origin)) {
-      (tries) throws(AuthError) in
-      try await authenticating {
-        try await database.runTransaction { transaction in
-          let stored = try stored(code, in: transaction)
-          guard let stored, stored.fits(code, settings) else {
-            throw AuthError.invalidActionCode
-          }
-          var email: String?
-          if stored.operation != .emailSignIn {
-            email = try owner(of: code, stored.operation, in: transaction).record.email
-          }
-          try takeBack(tries, forgetting: true, in: transaction)
-          return ActionCodeInfo(
-            operation: stored.operation, email: stored.newEmail ?? email,
-            previousEmail: stored.newEmail.flatMap { _ in email })
-        }
+    try await trying(code, origin) { code, stored, transaction in
+      guard stored.fits(code, settings) else { throw AuthError.invalidActionCode }
+      var email: String?
+      if stored.operation != .emailSignIn {
+        email = try owner(of: code, stored.operation, in: transaction).record.email
       }
+      return ActionCodeInfo(
+        operation: stored.operation, email: stored.newEmail ?? email,
+        previousEmail: stored.newEmail.flatMap { _ in email })
     }
   }
 

@@ -177,17 +177,9 @@ private struct CheckedImport: Sendable {
   ) throws(AuthError) {
     try AccountProperties.check(uid: account.uid)
     guard seen.insert(account.uid).inserted else { throw .uidAlreadyInUse }
-    var changes = AccountChanges()
-    changes.email = account.email.map(PropertyChange.set) ?? .remove
-    changes.isEmailVerified = account.isEmailVerified
-    changes.phoneNumber = account.phoneNumber.map(PropertyChange.set) ?? .remove
-    changes.displayName = account.displayName.map(PropertyChange.set) ?? .remove
-    changes.photoURL = account.photoURL.map(PropertyChange.set) ?? .remove
-    changes.linkedIdentities = account.identities
-    changes.customClaims = .set(account.customClaims)
     self.index = index
     self.account = account
-    self.changes = try CheckedChanges(changes)
+    self.changes = try CheckedChanges(AccountChanges(to: account))
     guard let hash = account.passwordHash else {
       password = nil
       return

@@ -99,25 +99,17 @@ extension Accounts {
   public func applyActionCode(
     _ code: String, origin: String? = nil
   ) async throws(AuthError) -> Account {
-    guard let code = TypedCode(typed: code) else { throw .invalidActionCode }
-    return try await counting(triesLimits("code", of: code.name, origin)) {
-      (tries) throws(AuthError) in
-      try await authenticating {
-        try await database.runTransaction { transaction in
-          let stored = try stored(code, in: transaction)
-          guard let stored, [.verifyEmail, .verifyAndChangeEmail].contains(stored.operation) else {
-            throw AuthError.invalidActionCode
-          }
-          var (uid, record) = try use(code, stored.operation, in: transaction)
-          if let email = stored.newEmail {
-            try give(try EmailAddress(email), to: &record, uid, in: transaction)
-          }
-          record.isEmailVerified = true
-          try transaction.setData(from: record, forDocument: places.accounts.document(uid))
-          try takeBack(tries, forgetting: true, in: transaction)
-          return Account(uid, record)
-        }
+    try await trying(code, origin) { code, stored, transaction in
+      guard [.verifyEmail, .verifyAndChangeEmail].contains(stored.operation) else {
+        throw AuthError.invalidActionCode
       }
+      var (uid, record) = try use(code, stored.operation, in: transaction)
+      if let email = stored.newEmail {
+        try give(try EmailAddress(email), to: &record, uid, in: transaction)
+      }
+      record.isEmailVerified = true
+      try transaction.setData(from: record, forDocument: places.accounts.document(uid))
+      return Account(uid, record)
     }
   }
 
@@ -241,6 +233,30 @@ extension Accounts {
     let owner = try owner(of: code, operation, in: transaction)
     try transaction.deleteDocument(document(of: code))
     return owner
+  }
+
+  /// Runs a transaction with a code as somebody typed it, if one with its name is stored. The try
+  /// counts, and is taken back in the same transaction when the body succeeds.
+  ///
+  /// - Throws: `.invalidActionCode`, `.tooManyRequests`, `.internalError`, and what `body` throws.
+  func trying<Result>(
+    _ typed: String, _ origin: String?,
+    _ body: (TypedCode, CodeRecord, Transaction) throws -> Result
+  ) async throws(AuthError) -> Result {
+    guard let code = TypedCode(typed: typed) else { throw .invalidActionCode }
+    return try await counting(triesLimits("code", of: code.name, origin)) {
+      (tries) throws(AuthError) in
+      try await authenticating {
+        try await database.runTransaction { transaction in
+          guard let stored = try stored(code, in: transaction) else {
+            throw AuthError.invalidActionCode
+          }
+          let result = try body(code, stored, transaction)
+          try takeBack(tries, forgetting: true, in: transaction)
+          return result
+        }
+      }
+    }
   }
 
   /// The record under a code's first letters.
