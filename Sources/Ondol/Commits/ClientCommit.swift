@@ -43,10 +43,12 @@ struct ClientWrites: Sendable {
     self.compiled = compiled
   }
 
-  /// The answer to writes that were committed before, from what the documents have now.
-  ///
-  /// - Parameter time: when they were committed.
-  func answer(again rows: Rows, at time: Timestamp) throws(DatabaseError) -> ClientCommit {
+  /// The answer to a group that is committed already, from the present documents; nil for one that
+  /// is not.
+  func answer(
+    ifCommitted group: WriteGroup, in rows: Rows
+  ) throws(DatabaseError) -> ClientCommit? {
+    guard let time = try rows.time(ofCommitted: group) else { return nil }
     let reader = DocumentReader(rows: rows)
     var answers: [ClientCommit.Answer] = []
     for write in writes {
@@ -72,38 +74,17 @@ struct ClientWrites: Sendable {
   }
 }
 
-/// A client's commit before it is made.
-private enum PreparedClientCommit: Sendable {
-  case new(PreparedCommit, transformed: [[Value]])
-  /// The same group was committed before.
-  case repeated(ClientCommit)
-}
-
 /// What a client's commit leaves for its answer.
 private enum ClientOutcome: Sendable {
   case committed([WrittenDocument], transformed: [[Value]])
   case repeated(ClientCommit)
 }
 
-extension Derivation<ClientOutcome> {
-  fileprivate init(_ prepared: consuming PreparedClientCommit) {
-    switch prepared {
-    case .repeated(let commit):
-      outcome = .repeated(commit)
-      batch = Batch()
-    case .new(let commit, let transformed):
-      outcome = .committed(commit.documents, transformed: transformed)
-      batch = commit.batch
-      consequences = commit.consequences
-    }
-  }
-}
-
 extension ClientWrites {
   /// Prepares the writes, and the one that records their group.
   fileprivate func prepare(
     _ record: DocumentWrite?, _ stored: StoredRows?, in rows: Rows
-  ) throws(DatabaseError) -> PreparedClientCommit {
+  ) throws(DatabaseError) -> (PreparedCommit, transformed: [[Value]]) {
     var preparation = WritePreparation(rows)
     var transformed: [[Value]] = []
     for (place, write) in compiled.enumerated() {
@@ -111,7 +92,7 @@ extension ClientWrites {
       transformed.append(writes[place].transformed(by: preparation))
     }
     if let record { try preparation.apply(record, stored?[compiled.count]) }
-    return .new(try preparation.finish(), transformed: transformed)
+    return (try preparation.finish(), transformed)
   }
 }
 
@@ -152,14 +133,19 @@ extension Database {
     let (outcome, receipt) = try await commit(
       .documents(all), durability: durability
     ) { (snapshot) throws(DatabaseError) in
-      let stored = try await storedRows(of: all, in: snapshot)
-      let prepared = try await read(snapshot, asOf: now()) { (rows) throws(DatabaseError) in
-        if let group, let time = try rows.time(ofCommitted: group) {
-          return PreparedClientCommit.repeated(try writes.answer(again: rows, at: time))
+      if let group {
+        let answer = try await read(snapshot, asOf: now()) { (rows) throws(DatabaseError) in
+          try writes.answer(ifCommitted: group, in: rows)
         }
-        return try writes.prepare(record, stored, in: rows)
+        if let answer { return Derivation(outcome: ClientOutcome.repeated(answer), batch: Batch()) }
       }
-      return Derivation(prepared)
+      let stored = try await storedRows(of: all, in: snapshot)
+      let (prepared, transformed) = try await read(snapshot) { (rows) throws(DatabaseError) in
+        try writes.prepare(record, stored, in: rows)
+      }
+      return Derivation(
+        outcome: .committed(prepared.documents, transformed: transformed), batch: prepared.batch,
+        consequences: prepared.consequences)
     }
     switch outcome {
     case .repeated(let commit): return commit
