@@ -120,7 +120,7 @@
       }
       while true {
         do throws(DatabaseError) {
-          try await database.begin()
+          try await database.served()
           break
         } catch {
           guard store != nil, error.code == .unavailable else { throw error }

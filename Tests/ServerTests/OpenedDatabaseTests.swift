@@ -60,9 +60,9 @@
         Fault(failing: [.create, .open, .read], of: .superblock, errno: 5, isSticky: true),
         Fault(failing: [.create], of: .log, errno: 5, isSticky: true),
       ])
-      await #expect(throws: DatabaseError.self) { try await opened.begin() }
+      await #expect(throws: DatabaseError.self) { try await opened.served() }
       world.fileSystem.inject([])
-      try await opened.begin()
+      try await opened.served()
       #expect(count == 2)
       try await opened.close()
     }

@@ -66,7 +66,7 @@ struct ServeCommand: AsyncParsableCommand {
         return try await Self.open(onServer: place, options)
       }
       do {
-        try await opened.begin()
+        try await opened.served()
         try await serve(SingleDatabase(opened))
       } catch {
         try? await Self.finish { try await opened.close() }

@@ -28,7 +28,8 @@
     ///
     /// - Throws: the error of opening it; the next call tries again. `.unavailable` when it is
     ///   closed.
-    func served() async throws(DatabaseError) -> ServedDatabase {
+    @discardableResult
+    package func served() async throws(DatabaseError) -> ServedDatabase {
       if let known = opening {
         let served = try await known.value.get()
         if served.database.failure == nil || isClosed { return served }
@@ -67,12 +68,5 @@
       opening = nil
       if case .success(let served) = await last.value { try await served.database.close() }
     }
-  }
-
-  extension OpenedDatabase {
-    /// Opens the database, so that errors appear before the first request.
-    ///
-    /// - Throws: the error of opening it.
-    package func begin() async throws(DatabaseError) { _ = try await served() }
   }
 #endif
