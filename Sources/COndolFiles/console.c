@@ -1,8 +1,9 @@
-// The console's pages. A new file in Web gets an entry here; Tests/TidyTests says so if it lacks one.
+// The console's pages. A new file in Web needs an entry here; Tests/TidyTests reports a missing
+// one.
 
 #include "COndolFiles.h"
 
-// Embedding came with C23; Clang knows it in every version of C.
+// Embedding came with C23. Clang supports it in every version of C.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const struct ondol_file pages[] = {

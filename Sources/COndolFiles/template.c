@@ -1,9 +1,10 @@
-// The files of `ondol new`. A new file of the template gets an entry here; Tests/TidyTests says so if
-// it lacks one. The repository's own tools would heed a `.gitignore`, so it has another name there.
+// The files of `ondol new`. A new file of the template needs an entry here; Tests/TidyTests reports
+// a missing one. The repository's own tools would obey a `.gitignore`, so it has another name
+// there.
 
 #include "COndolFiles.h"
 
-// Embedding came with C23; Clang knows it in every version of C.
+// Embedding came with C23. Clang supports it in every version of C.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const struct ondol_file files[] = {

@@ -1,14 +1,14 @@
-// The files of the page, as a browser gets them. They come from Web, which the C compiler embeds;
-// what makes them pleasant to edit is left out here, once in the life of a process.
+// The page's files, as a browser receives them. They come from Web, which the C compiler embeds.
+// This code removes, once in the life of a process, what only makes them pleasant to edit.
 
 import COndolFiles
 
-/// The files of the page by their names.
+/// The page's files by their names.
 enum Assets {
   static let files: [String: String] = {
     var files: [String: String] = [:]
     var index = 0
-    // Name and text end in a zero and are there as long as the program: COndolFiles.h.
+    // Name and text end in a zero byte and live as long as the program: see COndolFiles.h.
     while let file = unsafe ondol_console_page(index)?.pointee {
       let name = unsafe String(cString: file.name)
       let text = unsafe String(cString: file.text)
@@ -18,9 +18,9 @@ enum Assets {
     return files
   }()
 
-  /// A file without indentation, empty lines and comments on lines of their own, and a style sheet
-  /// without blanks that mean nothing: a sixth less to send. By bytes, since to look for whole
-  /// characters takes ten times as long.
+  /// Returns a file without indentation, empty lines and comments on lines of their own, and a
+  /// style sheet also without insignificant blanks: a sixth less to send. It works on bytes,
+  /// because searching for whole characters takes ten times as long.
   static func shipped(_ text: String, isStyle: Bool) -> String {
     var shipped: [UInt8] = []
     var isComment = false
@@ -42,7 +42,7 @@ enum Assets {
     return start.lastIndex { $0 != blank }.map { start[...$0] } ?? start
   }
 
-  /// What a browser reads the same, in style sheets and outside of quotes.
+  /// Removes the blanks that mean nothing to a browser, in style sheets and outside quotes.
   private static func withoutBlanks(_ line: Substring.UTF8View) -> [UInt8] {
     var short: [UInt8] = []
     for byte in line {

@@ -1,6 +1,6 @@
-// One connection: its requests one after the other, and an answer to each. What was refused may
-// have a body that nobody read: it is read to its end, so that nothing in it is ever taken for a
-// request.
+// One connection: its requests one after another, and a response to each. A refused request may
+// have an unread body. The connection reads that body to its end, so that nothing in it can be
+// mistaken for a request.
 
 import Foundation
 import Ondol
@@ -10,11 +10,12 @@ import OndolPlatform
 #if Console
   import FlyingSocks
 
-  /// Somebody who is connected.
+  /// One client's connection.
   struct Connection: Sendable {
-    /// Bytes of a refused body that are read for the sake of the answer.
+    /// The largest rest of a refused request's body, in bytes, that the server reads so that the
+    /// client gets the response.
     private static let longestRefused = ConsoleHandler.longestObject + (1 << 20)
-    /// Until a piece of an answer is taken.
+    /// How long the client may take to accept a piece of a response.
     private static let patienceOfAnswers = Duration.seconds(120)
 
     private let socket: AsyncSocket
@@ -33,7 +34,7 @@ import OndolPlatform
       }
     }
 
-    /// Answers until the other side has no more to ask, or nothing it asks could be understood.
+    /// Answers requests until the client has no more, or sends one that the server cannot parse.
     func serve() async {
       do {
         var goesOn = true
@@ -51,7 +52,7 @@ import OndolPlatform
       try? socket.close()
     }
 
-    /// Answers one request; false when no other can follow.
+    /// Answers one request. Returns false when no other request can follow.
     private func answer(_ head: RequestHead) async throws -> Bool {
       let incoming = incoming
       let response = await handler.respond(
@@ -64,7 +65,7 @@ import OndolPlatform
       return !isLast
     }
 
-    /// Lets what was said arrive, though more was sent than was read.
+    /// Lets the response arrive although the server has not read everything that the client sent.
     private func sayGoodbye() async {
       guard shutdown(socket.socket.file.rawValue, Int32(SHUT_WR)) == 0 else { return }
       await incoming.linger()
@@ -82,7 +83,7 @@ import OndolPlatform
         length = whole.count
         headers.append(("Content-Length", "\(whole.count)"))
       }
-      // Without chunks and a length it ends with the connection.
+      // Without chunks and without a length, the body ends with the connection.
       let isChunked = length == nil && response.body.whole == nil && !(head?.isOld ?? true)
       if isChunked { headers.append(("Transfer-Encoding", "chunked")) }
       if isLast { headers.append(("Connection", "close")) }
@@ -102,7 +103,7 @@ import OndolPlatform
         if isChunked { bytes += "0\r\n\r\n".utf8 }
       }
       if !bytes.isEmpty { try await write(bytes) }
-      // One that is too short is no answer, and is not to be taken for one.
+      // A truncated body is no response, and the client must not mistake it for one.
       guard isHead || sent == length ?? sent else { throw CancellationError() }
     }
 

@@ -1,11 +1,11 @@
-// The console as an app embeds it: one call that serves the page on this machine, and tells
-// `ondol console` where.
+// The console as an app embeds it: one call serves the page on this machine and tells `ondol
+// console` the address.
 
 import Foundation
 public import Ondol
 import OndolEngine
 
-/// A console that is served.
+/// A console that a process serves.
 ///
 /// ```swift
 /// #if DEBUG
@@ -14,14 +14,14 @@ import OndolEngine
 /// #endif
 /// ```
 ///
-/// It listens on 127.0.0.1 alone. Whoever knows the URL, with the token in its fragment, sees all
-/// that is in the database, and may change it where `access` says so.
+/// It listens only on 127.0.0.1. Anyone who has the URL, with the token in its fragment, sees
+/// everything in the database, and can change it if `access` permits that.
 public final class Console: Sendable {
   /// The page's address, with the token.
   public let url: String
   private let handler: ConsoleHandler
   private let server: ConsoleServer
-  /// The file that tells where the console is; nil for a database in memory.
+  /// The path of the file with the console's address; nil for a database in memory.
   private let note: String?
 
   private init(
@@ -35,15 +35,16 @@ public final class Console: Sendable {
 
   /// Serves the console of a database until `stop()`.
   ///
-  /// Beside the database's directory a file `NAME.console`, which only its owner can read, tells
-  /// the address to `ondol console`.
+  /// A file `NAME.console` beside the database's directory, which only its owner can read, contains
+  /// the address for `ondol console`.
   ///
   /// - Parameters:
-  ///   - database: what is shown.
-  ///   - access: whether the page may change it. There is no default: somebody decides.
-  ///   - port: where it listens; a free port for 0.
-  /// - Throws: `.unimplemented` where the package was built without the trait `Console`;
-  ///   `.unavailable` when the port is taken.
+  ///   - database: the database to show.
+  ///   - access: whether the page may change the database. It has no default, so that the app
+  ///     decides.
+  ///   - port: the port to listen on; 0 for a free one.
+  /// - Throws: `.unimplemented` if the package was built without the trait `Console`;
+  ///   `.unavailable` if the port is taken.
   public static func start(
     _ database: Database, access: ConsoleAccess, port: Int = 0
   ) async throws -> Console {
@@ -67,7 +68,7 @@ public final class Console: Sendable {
     return Console(url, handler, server, note: note)
   }
 
-  /// Serves it no more: streams and tasks of the page end. The database stays open.
+  /// Stops serving: the page's streams and tasks end. The database stays open.
   public func stop() async {
     if let note, (try? String(contentsOfFile: note, encoding: .utf8))?.contains(url) ?? false {
       try? FileManager.default.removeItem(atPath: note)
@@ -77,26 +78,26 @@ public final class Console: Sendable {
   }
 }
 
-/// The file that tells where an embedded console is.
+/// The file with an embedded console's address.
 package enum HandOff {
-  /// Where it is: beside the database's directory.
+  /// The file's path, beside the database's directory.
   package static func path(of directory: String) -> String {
     var path = URL(filePath: directory).standardizedFileURL.path(percentEncoded: false)
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     return path + ".console"
   }
 
-  /// Writes it so that nobody else can ever read it.
+  /// Writes the file so that no other user can read it at any time.
   static func write(_ url: String, beside directory: String) throws {
     try writePrivately(
       "\(url)\n\(ProcessInfo.processInfo.processIdentifier)\n", to: path(of: directory))
   }
 
-  /// Writes a file that only its owner can read, in the place of one that is there.
+  /// Writes a file that only its owner can read, and replaces an existing one.
   package static func writePrivately(_ text: String, to path: String) throws {
     let files = FileManager.default
-    // A file that is closed to others after it was made may have been opened before: so it is made
-    // in a folder of its owner's, and moved.
+    // Another user could open the file before its permissions are restricted. So it is created in a
+    // folder that only the owner can enter, and then moved.
     let folder = "\(path).\(UUID().uuidString)"
     try files.createDirectory(
       atPath: folder, withIntermediateDirectories: false,
@@ -111,8 +112,8 @@ package enum HandOff {
     try files.moveItem(atPath: made, toPath: path)
   }
 
-  /// The address in it and the process that serves it, if there is one; whether it still does, the
-  /// database's lock tells.
+  /// The file's address and the id of the serving process, if there is a file. The database's lock
+  /// shows whether that process still serves.
   package static func read(beside directory: String) -> (url: String, pid: Int)? {
     guard let text = try? String(contentsOfFile: path(of: directory), encoding: .utf8) else {
       return nil

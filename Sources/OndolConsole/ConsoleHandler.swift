@@ -1,54 +1,54 @@
-// Answers the console's requests: the guard, then the route. What it needs of a server is to carry
-// bytes; limits of sizes, counts and time are here.
+// Answers the console's requests: first the guard, then the route. A server only has to carry
+// bytes. The limits of size, number and time are here.
 
 import Foundation
 internal import Logging
 public import Ondol
 import OndolEngine
 
-/// Whether the page may change what it shows.
+/// Whether the page may change the database.
 public enum ConsoleAccess: String, Sendable, Hashable, CaseIterable {
-  /// Everything may be changed, once the page's lock is opened.
+  /// The page may change everything, after the user opens its lock.
   case edit
-  /// Nothing may be changed.
+  /// The page may change nothing.
   case read
 }
 
-/// The console without a server: takes requests, gives responses.
+/// The console without a server: it takes requests and returns responses.
 public final class ConsoleHandler: Sendable {
-  /// Requests that are under way at once.
+  /// The largest number of concurrent requests.
   static let mostRequests = 64
-  /// Bytes of a body that is JSON.
+  /// The largest JSON body, in bytes.
   static let longestBody = 32 << 20
-  /// Bytes of all such bodies that are in memory at once.
+  /// The largest total of such bodies in memory at one time, in bytes.
   static let longestBodies = 2 * longestBody
-  /// Bytes of an object.
+  /// The largest object, in bytes.
   static let longestObject = 512 << 20
-  /// Seconds that a question may take.
+  /// The longest time of a query, in seconds.
   static let patience = 10
 
   let database: Database
   let access: ConsoleAccess
-  /// The token that every request below `/api/v1/` has to bring.
+  /// The token that every request below `/api/v1/` must carry.
   public let token: String
   let monitor: Monitor
   let tasks: TaskList
   let openedAt: Timestamp
-  /// The process that writes, where this one follows.
+  /// The process that writes, if this one is a follower.
   let holder: Int?
   let streams = StreamCount()
   let nudges = Nudges()
   private let gate: ConsoleGuard
   private let underWay = Guarded(0)
-  /// Bytes of bodies that are in memory.
+  /// The bytes of bodies that are in memory.
   private let bodies = Guarded(0)
 
   /// Makes a handler.
   ///
   /// - Parameters:
-  ///   - database: what it shows.
-  ///   - access: whether it may be changed. A database that is open for reading never is.
-  ///   - token: what requests have to bring; 256 random bits when nil.
+  ///   - database: the database to show.
+  ///   - access: whether the page may change it. A database that is open for reading never changes.
+  ///   - token: the token that requests must carry; 256 random bits for nil.
   public convenience init(
     _ database: Database, access: ConsoleAccess, token: String? = nil
   ) {
@@ -73,12 +73,12 @@ public final class ConsoleHandler: Sendable {
     tasks.poke = { [weak monitor] in monitor?.poke() }
   }
 
-  /// Has the handler answer for this port of the machine.
+  /// Makes the handler accept requests for this port of the machine.
   ///
-  /// - Parameter port: where the server listens.
+  /// - Parameter port: the port that the server listens on.
   public func serve(on port: Int) { gate.serve(on: port) }
 
-  /// Ends what goes on: streams, and tasks of the page.
+  /// Ends all work: streams, and the page's tasks.
   public func close() {
     monitor.close()
     tasks.cancelAll()
@@ -99,7 +99,7 @@ public final class ConsoleHandler: Sendable {
 
   /// Answers a request.
   ///
-  /// - Parameter request: as it came.
+  /// - Parameter request: the request as received.
   public func respond(to request: ConsoleRequest) async -> ConsoleResponse {
     let count = underWay.withLock { count in
       count += 1
@@ -118,7 +118,7 @@ public final class ConsoleHandler: Sendable {
     }
   }
 
-  /// What is said against a request.
+  /// The response to a refused request.
   static func refusal(_ failure: ConsoleFailure) -> ConsoleResponse {
     var headers = Self.headers("application/json")
     if let seconds = failure.retryAfter { headers.append(("Retry-After", "\(seconds)")) }
@@ -151,8 +151,9 @@ public final class ConsoleHandler: Sendable {
     return ConsoleResponse(200, Self.headers("application/json"), ConsoleBody(json.bytes))
   }
 
-  /// Counts bytes of a body that is being collected, and refuses them where all bodies together are
-  /// too long: a few large ones may come, and no number of them fills the memory.
+  /// Counts the bytes of a body that is being collected, and refuses them when all bodies together
+  /// are too long. A few large bodies may arrive at one time, but no number of them fills the
+  /// memory.
   private func takeRoom(for count: Int) throws {
     let hasRoom = bodies.withLock { bytes in
       guard bytes + count <= Self.longestBodies else { return false }
@@ -177,8 +178,8 @@ public final class ConsoleHandler: Sendable {
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript"]
     let type = types[String(name.split(separator: ".").last ?? "")] ?? "text/plain"
     var headers = Self.headers("\(type); charset=utf-8")
-    // Nothing is painted before the styles are there, so they are asked for before all else.
-    // With the modules in that list, rows were there no sooner, and the first paint was later.
+    // A browser paints nothing before it has the styles, so the page requests them first. With the
+    // modules in that list as well, the rows appeared no sooner, and the first paint came later.
     if path == "/" { headers.append(("Link", Self.styles)) }
     return ConsoleResponse(200, headers, ConsoleBody(Array(text.utf8)))
   }
@@ -202,7 +203,7 @@ public final class ConsoleHandler: Sendable {
 
   // MARK: - Routes
 
-  /// Refuses writes where nothing may be changed.
+  /// Refuses writes to a database that may not be changed.
   private func mayWrite() throws {
     guard access == .edit else {
       throw ConsoleFailure(
@@ -212,19 +213,19 @@ public final class ConsoleHandler: Sendable {
     }
   }
 
-  /// The precondition that every write of a document or an object has.
+  /// Returns the precondition that every write of a document or an object must have.
   private func match(_ request: ConsoleRequest) throws -> UInt64 {
     guard let text = request.value(of: "if-match") else {
-      throw ConsoleFailure.wrong("If-Match is missing: the version that is to be changed")
+      throw ConsoleFailure.wrong("If-Match is missing: give the version to change")
     }
     let digits = text.dropFirst().dropLast()
     guard text.hasPrefix("\""), text.hasSuffix("\""),
       digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let version = UInt64(digits)
-    else { throw ConsoleFailure.wrong("If-Match is a version in quotes") }
+    else { throw ConsoleFailure.wrong("If-Match must be a version in quotes") }
     return version
   }
 
-  /// The routes whose answer or body is bytes.
+  /// The routes whose response or body is bytes.
   private func bytes(
     _ request: ConsoleRequest, _ route: Substring, _ items: QueryItems
   ) async throws -> ConsoleResponse? {
@@ -332,7 +333,7 @@ public final class ConsoleHandler: Sendable {
     }
   }
 
-  /// Gives an answer up that takes too long.
+  /// Cancels a response that takes too long.
   private func limited(_ body: @escaping @Sendable () async throws -> JSON) async throws -> JSON {
     try await withThrowingTaskGroup(of: JSON.self) { group in
       group.addTask { try await body() }

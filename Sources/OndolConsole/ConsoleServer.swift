@@ -1,5 +1,5 @@
-// Listens on this machine's own address alone, and says who may be connected and for how long. The
-// sockets are a library's.
+// Listens only on this machine's own address, and limits the connections' number and time. The
+// sockets come from a library.
 
 import Foundation
 import Ondol
@@ -11,7 +11,8 @@ import OndolPlatform
 
   /// The server.
   final class ConsoleServer: Sendable {
-    /// Connections at once, beyond which those go that have been idle for longest.
+    /// The largest number of connections. Beyond it, the server closes the connection that has been
+    /// idle longest.
     static let mostConnections = 100
 
     let port: Int
@@ -33,12 +34,12 @@ import OndolPlatform
     /// Listens on 127.0.0.1.
     static func start(_ handler: ConsoleHandler, port: Int) async throws -> ConsoleServer {
       guard let number = UInt16(exactly: port) else {
-        throw DatabaseError(.invalidArgument, "a port is from 0 to 65535, not \(port)")
+        throw DatabaseError(.invalidArgument, "a port must be from 0 to 65535, not \(port)")
       }
       do {
         let listener = try listen(on: number)
         guard case .ip4(_, let actual) = try listener.sockname() else {
-          throw DatabaseError(.unavailable, "cannot tell where the console listens")
+          throw DatabaseError(.unavailable, "cannot find out where the console listens")
         }
         let server = ConsoleServer(handler, port: Int(actual))
         try await server.serve(listener, SocketPool<Poll>.make(maxEvents: 64))
@@ -80,8 +81,8 @@ import OndolPlatform
       work.withLock { $0 = tasks }
     }
 
-    /// Takes connections, whatever becomes of one: a process that has no descriptor left has one
-    /// soon.
+    /// Accepts connections, whatever happens to one of them. A process without a free descriptor
+    /// soon has one again.
     private func welcome(_ listener: AsyncSocket) async {
       while !Task.isCancelled {
         do {
@@ -95,7 +96,7 @@ import OndolPlatform
     }
 
     private func take(_ socket: AsyncSocket) {
-      // What is said is short, and somebody waits for it.
+      // The messages are short, and a client waits for each.
       try? socket.socket.setValue(
         true, for: BoolSocketOption(level: Int32(IPPROTO_TCP), name: TCP_NODELAY))
       let patience = Patience()
@@ -117,7 +118,7 @@ import OndolPlatform
       if !isTaken { try? socket.close() }
     }
 
-    /// Ends the connection that has been idle for longest.
+    /// Closes the connection that has been idle longest.
     private func makeRoom() {
       let task = connections.withLock { connections -> Task<Void, Never>? in
         let idle = connections.all.compactMap { number, one in
@@ -129,7 +130,7 @@ import OndolPlatform
       task?.cancel()
     }
 
-    /// Ends the connections that take too long.
+    /// Closes the connections that take too long.
     private func watch() async {
       while !Task.isCancelled {
         try? await Task.sleep(for: .seconds(1))
@@ -150,7 +151,7 @@ import OndolPlatform
         return connections.all.values.map(\.task)
       }
       for task in open { task.cancel() }
-      // An answer that is under way may end.
+      // A response that is under way gets time to finish.
       for _ in 0..<100 where !connections.withLock({ $0.all.isEmpty }) {
         try? await Task.sleep(for: .milliseconds(10))
       }
@@ -158,7 +159,7 @@ import OndolPlatform
     }
   }
 #else
-  /// No server: the package was built without its trait.
+  /// There is no server, because the package was built without its trait.
   final class ConsoleServer: Sendable {
     let port = 0
 

@@ -1,9 +1,9 @@
-// What is said against a request, and with which status.
+// The response to a refused request, with its status.
 
 import Ondol
 import OndolJSON
 
-/// A request that is not carried out.
+/// A request that the console refused or could not finish.
 struct ConsoleFailure: Error {
   var status: Int
   var code: String
@@ -12,7 +12,7 @@ struct ConsoleFailure: Error {
   var field: String?
   var hint: String?
   var offset: Int?
-  /// What is stored, where a precondition failed.
+  /// The stored state, if a precondition failed.
   var current: JSON?
   var retryAfter: Int?
 
@@ -29,7 +29,7 @@ struct ConsoleFailure: Error {
     field = error.field
   }
 
-  /// What anything that was thrown comes to.
+  /// Converts any thrown error.
   init(any error: any Error) {
     switch error {
     case let failure as ConsoleFailure: self = failure
@@ -39,7 +39,7 @@ struct ConsoleFailure: Error {
       offset = error.offset
     case let error as JSONError:
       self.init(400, "invalidArgument", "\(error.reason), at byte \(error.column)")
-    case is CancellationError: self.init(503, "cancelled", "the request was given up")
+    case is CancellationError: self.init(503, "cancelled", "the request was cancelled")
     default: self.init(500, "unknown", "\(error)")
     }
   }

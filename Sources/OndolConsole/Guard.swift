@@ -1,15 +1,16 @@
-// Who is let in. The name in `Host` is what keeps a page of another site out that has its own name
-// lead to this machine; origins are checked besides; and the token keeps out everybody else, other
-// users of the machine among them. There are no cookies, so no other site can borrow a visitor's.
+// Decides which requests are let in. The check of `Host` keeps out a page of another site whose own
+// name resolves to this machine. The check of the origin adds to that. The token keeps out everyone
+// else, including other users of the machine. There are no cookies, so another site cannot use a
+// visitor's.
 
 import Crypto
 import Ondol
 import OndolEngine
 
-/// Lets requests in or refuses them.
+/// Admits requests or refuses them.
 struct ConsoleGuard: Sendable {
-  /// Wrong tokens in a minute, after which others are not even told that they are wrong. Whoever
-  /// has the right one is never kept out by those who guess.
+  /// The number of wrong tokens in a minute after which the guard refuses further wrong ones
+  /// without saying that they are wrong. Guesses never keep out a client with the right token.
   static let failuresInMinute = 100
 
   private struct State: Sendable {
@@ -22,7 +23,7 @@ struct ConsoleGuard: Sendable {
   private let digest: [UInt8]
   private let now: @Sendable () -> Int64
 
-  /// - Parameter now: seconds of any clock.
+  /// - Parameter now: the seconds of any clock.
   init(token: String, now: @escaping @Sendable () -> Int64) {
     digest = Array(SHA256.hash(data: Array(token.utf8)))
     self.now = now
@@ -30,13 +31,13 @@ struct ConsoleGuard: Sendable {
 
   func serve(on port: Int) { state.withLock { $0.port = port } }
 
-  /// Refuses whoever is not on this machine's own page.
+  /// Refuses requests that do not come from this machine's own page.
   func checkPlace(_ request: ConsoleRequest, isPage: Bool) throws {
     let port = state.withLock { $0.port }
     let hosts = request.values(of: "host")
     guard hosts.count == 1, let host = hosts.first,
       ["127.0.0.1:\(port)", "localhost:\(port)", "[::1]:\(port)"].contains(host)
-    else { throw ConsoleFailure(421, "invalidArgument", "this host is not served here") }
+    else { throw ConsoleFailure(421, "invalidArgument", "the console does not serve this host") }
     let origins = request.values(of: "origin")
     guard origins.isEmpty || origins == ["http://\(host)"] else {
       throw ConsoleFailure(403, "permissionDenied", "another site's page may not ask this")
@@ -47,11 +48,11 @@ struct ConsoleGuard: Sendable {
     }
   }
 
-  /// Refuses whoever has not the token.
+  /// Refuses requests without the token.
   func checkToken(_ request: ConsoleRequest) throws {
     let given = request.value(of: "authorization") ?? ""
     let token = given.hasPrefix("Bearer ") ? given.dropFirst(7) : ""
-    // Digests of equal length, looked at to their ends: how long it takes tells nothing.
+    // The comparison reads digests of equal length to their ends, so its duration reveals nothing.
     let other = Array(SHA256.hash(data: Array(token.utf8)))
     let difference = zip(digest, other).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) }
     if difference == 0 { return }

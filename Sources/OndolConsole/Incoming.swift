@@ -1,9 +1,9 @@
-// Takes requests off a connection: a head, its body in pieces, the next head. What it is given
-// comes from whoever found the port, so everything has a limit of size and of time.
+// Takes requests off a connection: a head, its body in pieces, the next head. Any program that
+// finds the port can send these bytes, so everything has a limit of size and of time.
 
 import OndolEngine
 
-/// Until when something may take.
+/// The deadline of an operation.
 final class Patience: Sendable {
   private struct State: Sendable {
     var end: ContinuousClock.Instant?
@@ -12,25 +12,26 @@ final class Patience: Sendable {
 
   private let state = Guarded(State())
 
-  /// From now on this long; without an end for nil.
+  /// Sets the deadline this long from now; no deadline for nil.
   func give(_ duration: Duration?) {
     let end = duration.map { ContinuousClock.now + $0 }
     state.withLock { $0 = State(end: end) }
   }
 
-  /// Waits this long for a request that may never come.
+  /// Waits this long for a next request that may never come.
   func idle(_ duration: Duration) {
     let now = ContinuousClock.now
     state.withLock { $0 = State(end: now + duration, idleSince: now) }
   }
 
-  /// A request has begun to come, and is to be there soon.
+  /// A request has begun to arrive, and must be complete soon.
   func hurry(_ duration: Duration) {
     let end = ContinuousClock.now + duration
     state.withLock { $0.end = end }
   }
 
-  /// Since when no request has come, not to its body; nil while one is under way.
+  /// The time since which neither a request nor a part of its body has arrived; nil while a request
+  /// is under way.
   var idleSince: ContinuousClock.Instant? { state.withLock { $0.idleSince } }
 
   func isOver(_ now: ContinuousClock.Instant) -> Bool {
@@ -38,7 +39,7 @@ final class Patience: Sendable {
   }
 }
 
-/// The requests of a connection. One caller asks at a time.
+/// The requests of a connection. One caller reads at a time.
 actor Incoming {
   private static let longestLine = 4 << 10
   private static let mostTrailers = 100
@@ -61,9 +62,9 @@ actor Incoming {
   private var isWaiting = false
 
   /// - Parameters:
-  ///   - patience: told how long it may wait.
-  ///   - proceed: tells the other side that its body is wanted.
-  ///   - read: gives what came; nothing at the end.
+  ///   - patience: receives the deadlines.
+  ///   - proceed: tells the client to send its body.
+  ///   - read: returns the next bytes; none at the end.
   init(
     _ patience: Patience, proceed: @escaping @Sendable () async throws -> Void,
     read: @escaping @Sendable () async -> [UInt8]
@@ -73,7 +74,7 @@ actor Incoming {
     self.read = read
   }
 
-  /// The next head; nil when the other side has no more to ask.
+  /// Returns the next head; nil when the client has no more requests.
   func head() async throws -> RequestHead? {
     patience.idle(.seconds(60))
     var seen = start
@@ -110,7 +111,7 @@ actor Incoming {
     isWaiting = head.isWaiting
   }
 
-  /// The next piece of the body; nil at its end.
+  /// Returns the next piece of the body; nil at its end.
   func piece() async throws -> [UInt8]? {
     do {
       patience.give(.seconds(30))
@@ -142,7 +143,7 @@ actor Incoming {
       case .size:
         let digits = try await line().prefix { $0 != UInt8(ascii: ";") }
         guard let size = RequestHead.digits(digits, radix: 16) else {
-          throw ConsoleFailure.wrong("the size of a chunk is no number")
+          throw ConsoleFailure.wrong("the size of a chunk is not a number")
         }
         rest = .chunk(size)
         guard size == 0 else { continue }
@@ -151,15 +152,15 @@ actor Incoming {
           rest = .none
           return nil
         }
-        throw ConsoleFailure.wrong("there is too much behind the last chunk")
+        throw ConsoleFailure.wrong("there is too much after the last chunk")
       }
     }
   }
 
-  /// Throws away what is left of the body; false when that is not worth the while, and nothing can
-  /// come behind it.
+  /// Discards the rest of the body. Returns false when that is not worthwhile, and no request can
+  /// follow.
   func skip(atMost limit: Int) async -> Bool {
-    // Nobody asked for it, so it does not come.
+    // The server did not ask for the body, so it does not come.
     if isWaiting, rest != .none { return false }
     var skipped = 0
     do {
@@ -171,7 +172,7 @@ actor Incoming {
     return false
   }
 
-  /// Throws away whatever comes, for a moment, so that what was said last is heard.
+  /// Discards everything that arrives for a moment, so that the client receives the last response.
   func linger() async {
     patience.give(.seconds(2))
     for _ in 0..<1_000 {

@@ -1,11 +1,11 @@
-// Takes requests apart: names and values in a query, members of a body. All of it comes from a
-// network, so whatever a route does not know is refused.
+// Parses requests: names and values of a query, members of a body. All of it comes from a network,
+// so a route refuses anything that it does not know.
 
 import Foundation
 import Ondol
 import OndolJSON
 
-/// What is behind `?`.
+/// The part after `?`.
 struct QueryItems: Sendable {
   private var items: [String: String] = [:]
 
@@ -16,14 +16,14 @@ struct QueryItems: Sendable {
         let value = Self.decoded(pair.count > 1 ? pair[1] : "")
       else { throw ConsoleFailure.wrong("the query is not percent-encoded UTF-8") }
       guard items.updateValue(value, forKey: name) == nil else {
-        throw ConsoleFailure.wrong("\"\(name)\" stands twice in the query")
+        throw ConsoleFailure.wrong("\"\(name)\" occurs twice in the query")
       }
     }
   }
 
   static func decoded(_ text: Substring) -> String? { String(text).removingPercentEncoding }
 
-  /// Refuses what the route does not know.
+  /// Refuses names that the route does not know.
   func check(_ known: [String]) throws {
     for name in items.keys where !known.contains(name) {
       throw ConsoleFailure.wrong("\"\(name)\" means nothing here")
@@ -63,7 +63,7 @@ struct Members: Sendable {
     try self.init(members, known: known)
   }
 
-  /// A value of the database: null is one. Nil when it is absent.
+  /// A value of the database, which may be null. Nil if it is absent.
   func value(_ name: String) -> Value? { members[name] }
 
   private func present(_ name: String) -> Value? {
@@ -82,7 +82,8 @@ struct Members: Sendable {
     return text
   }
 
-  /// A condition, or nothing for blanks. One that is longer than any person writes takes minutes.
+  /// A condition; nil for blanks. A condition longer than any that a person writes would take
+  /// minutes.
   func condition(_ name: String) throws -> WhereExpression? {
     guard let text = try text(name), !text.allSatisfy(\.isWhitespace) else { return nil }
     guard text.utf8.count <= 32 << 10 else {

@@ -1,10 +1,10 @@
-// What answers are made of: JSON whose members stay in their order, with the database's values in
-// the canonical typed form.
+// The responses' JSON. Members keep their order, and the database's values have the canonical typed
+// form.
 
 import Ondol
 import OndolJSON
 
-/// A JSON text to be.
+/// A JSON text to write.
 indirect enum JSON: Sendable {
   case null
   case boolean(Bool)
@@ -17,10 +17,10 @@ indirect enum JSON: Sendable {
   case value(Ondol.Value)
   /// The fields of a document.
   case fields([String: Ondol.Value])
-  /// Written already.
+  /// Text that is JSON already.
   case written([UInt8])
 
-  /// The text; members without a value are left out.
+  /// The text. Members without a value are left out.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)
@@ -68,7 +68,7 @@ indirect enum JSON: Sendable {
     bytes += writer.bytes
   }
 
-  /// This object with more members in front.
+  /// Returns this object after other members.
   func behind(_ members: KeyValuePairs<String, JSON?>) -> JSON {
     guard case .object(let own) = self else { return self }
     return .object(members.map { (name: $0.key, value: $0.value) } + own)

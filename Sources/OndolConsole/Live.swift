@@ -1,13 +1,13 @@
-// The stream of what happens: one for a page, for all that the page shows. It goes as fast as the
-// page takes; what happened between two events is in the next, so a fast writer costs a page
-// frames and never memory, and a slow page never holds up a commit.
+// The stream of changes: one for each page, for everything that the page shows. It goes as fast as
+// the page reads, and each event has everything since the one before. So a fast writer costs a page
+// frames but no memory, and a slow page never delays a commit.
 
 import Foundation
 import Ondol
 import OndolEngine
 import OndolJSON
 
-/// Streams that are open, so that there are not too many.
+/// Counts the open streams, to limit them.
 final class StreamCount: Sendable {
   static let most = 8
   private let count = Guarded(0)
@@ -20,7 +20,7 @@ final class StreamCount: Sendable {
   }
 }
 
-/// Asks all streams to write something, so that those nobody reads are noticed.
+/// Makes all streams write something, which reveals the ones that have no reader.
 final class Nudges: Sendable {
   private let number = Guarded(0)
 
@@ -35,7 +35,7 @@ extension ConsoleHandler {
     let padded = text.replacing("-", with: "+").replacing("_", with: "/")
     let padding = String(repeating: "=", count: (4 - padded.utf8.count % 4) % 4)
     guard text.utf8.count <= 64 << 10, let data = Data(base64Encoded: padded + padding) else {
-      throw ConsoleFailure.wrong("\"watch\" is no base 64")
+      throw ConsoleFailure.wrong("\"watch\" is not base 64")
     }
     guard let list = try JSONReader.read(Array(data), .plain).array, list.count <= 16 else {
       throw ConsoleFailure.wrong("\"watch\" is a list of at most 16")
@@ -46,7 +46,7 @@ extension ConsoleHandler {
       do {
         watches.append(try watch(members))
       } catch {
-        // One that makes no sense says so to whoever looks at it, and leaves the others alone.
+        // A watch that is wrong reports that to its reader, and does not affect the others.
         guard let id = members["id"]?.string else { throw error }
         watches.append(WrongWatch(id: id, failure: ConsoleFailure(any: error)))
       }
@@ -54,14 +54,14 @@ extension ConsoleHandler {
     guard Set(watches.map(\.id)).count == watches.count else {
       throw ConsoleFailure.wrong("two watches have one id")
     }
-    // Pages that are gone are noticed when something is written to them.
+    // The server notices that a page is gone when it writes to it.
     for _ in 0..<20 where streams.isFull {
       nudges.add()
       monitor.poke()
       try await Task.sleep(for: .milliseconds(25))
     }
     guard !streams.isFull else {
-      var failure = ConsoleFailure(429, "resourceExhausted", "eight pages look on already")
+      var failure = ConsoleFailure(429, "resourceExhausted", "eight pages are watching already")
       failure.retryAfter = 5
       throw failure
     }
@@ -119,24 +119,24 @@ extension ConsoleHandler {
   }
 }
 
-/// What commits since the last look may have changed.
+/// The parts that commits since the last look may have changed.
 struct News: Sendable {
   var commits: [SeenCommit] = []
-  /// Whether anything may have changed.
+  /// Whether everything may have changed.
   var isAll = false
 }
 
-/// Something a page shows.
+/// A part of the database that a page shows.
 protocol LiveWatch: Sendable {
   var id: String { get }
-  /// Whether it has not told everything it knows of.
+  /// Whether the watch has not yet reported everything that it knows.
   var isBehind: Bool { get }
 
-  /// The event that tells what is new, if anything is.
+  /// Returns the event for the news; nil if there is none.
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent?
 }
 
-/// A watch that makes no sense.
+/// A watch whose description is wrong.
 struct WrongWatch: LiveWatch {
   let id: String
   let failure: ConsoleFailure
@@ -152,7 +152,7 @@ struct LiveEvent: Sendable {
   var data: JSON
 }
 
-/// Something that is told as a whole when it is different.
+/// A state that is sent whole when it changes.
 struct StateWatch: LiveWatch {
   enum Concern: Sendable {
     case document(String)
@@ -180,7 +180,8 @@ struct StateWatch: LiveWatch {
 
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent? {
     isDue = isDue || isConcerned(news)
-    // What takes long to read is read less often, so that looking on never becomes the main work.
+    // The longer a read takes, the less often it is repeated, so that watching never becomes most
+    // of the work.
     guard isDue, told == nil || ContinuousClock.now - last >= cost * 9 else { return nil }
     isDue = false
     last = .now
@@ -207,16 +208,17 @@ struct StateWatch: LiveWatch {
   }
 }
 
-/// The commits.
+/// The feed of commits.
 struct FeedWatch: LiveWatch {
-  /// Commits in an event at most; nobody reads more in the time, and those before them are counted.
+  /// The largest number of commits in an event. A person cannot read more in the time, and the
+  /// earlier ones are only counted.
   private static let told = 50
 
   let id: String
   let path: String?
   var since: ChangeToken
   private(set) var isBehind = false
-  /// The position behind the commits that were told of, once it is known.
+  /// The position after the reported commits, once it is known.
   private var position: Int?
 
   init(id: String, path: String?, since: ChangeToken) {
@@ -230,7 +232,7 @@ struct FeedWatch: LiveWatch {
       if position == nil, let version = handler.database.version(of: since) {
         position = handler.monitor.position(behind: version)
         if position == nil, !handler.database.keepsChanges {
-          // Nobody knows them any more: they are counted.
+          // These commits are forgotten, so they are only counted.
           let behind = handler.database.newestPoint.version.rawValue &- version.rawValue
           position = handler.monitor.position - Int(truncatingIfNeeded: behind & 0xffff_ffff)
         }
@@ -253,7 +255,7 @@ struct FeedWatch: LiveWatch {
     return LiveEvent(name: "changes", data: ["watch": .text(id), "changes": .list(changes)])
   }
 
-  /// The newest of those this process saw.
+  /// The newest commits that this process saw.
   private mutating func newest(from place: Int, _ handler: ConsoleHandler) -> LiveEvent? {
     let (commits, passed, end) = handler.monitor.newest(
       from: place, atMost: path == nil ? Self.told : Monitor.remembered)
@@ -261,7 +263,7 @@ struct FeedWatch: LiveWatch {
     isBehind = false
     let all = commits.compactMap { handler.monitor.json($0, path) }
     let changes = Array(all.suffix(Self.told))
-    // Whether those that were forgotten have anything below the path, nobody knows.
+    // Nothing knows whether the forgotten commits changed anything below the path.
     let skipped = (path == nil ? passed : 0) + all.count - changes.count
     guard !changes.isEmpty || skipped > 0 else { return nil }
     return LiveEvent(
@@ -273,15 +275,17 @@ struct FeedWatch: LiveWatch {
   }
 }
 
-/// A stream's events, one after the other.
+/// A stream's events, in order.
 actor LiveStream {
-  /// Between two looks at least, and where commits come faster than anybody reads them.
+  /// The shortest time between two looks, and the one for commits that come faster than a person
+  /// can read them.
   private static let pace = (quiet: Duration.milliseconds(50), busy: Duration.milliseconds(250))
-  /// Commits between two looks from which on they come so fast.
+  /// The number of commits between two looks from which on they count as that fast.
   private static let busy = 10
-  /// Commits between two looks from which on nobody asks what each of them changed.
+  /// The number of commits between two looks from which on the stream no longer examines each one's
+  /// changes.
   private static let mostNews = 200
-  /// What a busy stream waits, as a multiple of what its look took, and at most.
+  /// The pause of a busy stream, as a multiple of the duration of its look, and at most.
   private static let rest = (factor: 19, most: Duration.seconds(2))
   private static let beat = Duration.seconds(10)
 
@@ -291,12 +295,12 @@ actor LiveStream {
   private var position: Int
   private var wakeups: AsyncStream<Void>.Iterator
   private var isFirst = true
-  /// The newest commit that every watch was told of.
+  /// The newest commit that every watch has processed.
   private var told: ChangeToken?
   private var toldVersion: Version?
   private var versionTime = ContinuousClock.now
   private var last = ContinuousClock.now
-  /// When it may look again.
+  /// The earliest time of the next look.
   private var due = ContinuousClock.now
   private var nudges: Int
 
@@ -309,7 +313,7 @@ actor LiveStream {
     wakeups = handler.monitor.wakeups().makeAsyncIterator()
   }
 
-  /// The next events as text; nil when the console is closed.
+  /// Returns the next events as text; nil when the console is closed.
   func next() async throws -> [UInt8]? {
     while !Task.isCancelled {
       if !isFirst, !watches.contains(where: \.isBehind) {
@@ -319,7 +323,7 @@ actor LiveStream {
       }
       let rest = due - ContinuousClock.now
       if !isFirst, rest > .zero { try await Task.sleep(for: rest) }
-      // One that has not told all it knows does not wait to be woken.
+      // A watch that has not reported everything does not wait to be woken.
       guard !handler.monitor.isClosed else { return nil }
       let start = ContinuousClock.now
       let (events, count) = await events()
@@ -340,7 +344,7 @@ actor LiveStream {
     return nil
   }
 
-  /// What is new as text, and how many commits there were.
+  /// Returns the news as text, and the number of commits.
   private func events() async -> ([UInt8], Int) {
     var news = News(isAll: isFirst)
     let look = handler.monitor.look(from: position, atMost: Self.mostNews)
@@ -374,8 +378,8 @@ actor LiveStream {
         watches.remove(at: index)
       }
     }
-    // The token is that of a commit which every watch has looked at, and of a writer's own: a step
-    // of another process has no time of its own.
+    // The token belongs to a commit that every watch has processed, and to a writer's own commit. A
+    // step from another process has no time of its own.
     if let token, !handler.database.isReadOnly { told = token }
     let isBehind = watches.contains(where: \.isBehind)
     var bytes: [UInt8] = []

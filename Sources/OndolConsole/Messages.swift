@@ -1,13 +1,13 @@
-// What the console's handler takes and gives: a request and its response without any server's
-// types, so that whatever speaks HTTP can carry them, and tests need no socket.
+// The requests and responses of the console's handler. They contain no types of any server, so any
+// HTTP implementation can carry them, and tests need no socket.
 
-/// A request, as it came.
+/// A request, as received.
 public struct ConsoleRequest: Sendable {
   /// The method, in capitals.
   public var method: String
-  /// The path and what is behind `?`, percent-encoded as they came.
+  /// The path and the part after `?`, percent-encoded as received.
   public var target: String
-  /// The header fields; names in any case.
+  /// The header fields. Names have any case.
   public var headers: [(name: String, value: String)]
   /// The body, in pieces.
   public var body: ConsoleBody
@@ -16,9 +16,9 @@ public struct ConsoleRequest: Sendable {
   ///
   /// - Parameters:
   ///   - method: the method, in capitals.
-  ///   - target: the path and what is behind `?`, percent-encoded.
+  ///   - target: the path and the part after `?`, percent-encoded.
   ///   - headers: the header fields.
-  ///   - body: the body; nothing unless given.
+  ///   - body: the body; empty by default.
   public init(
     method: String, target: String, headers: [(name: String, value: String)] = [],
     body: ConsoleBody = ConsoleBody([])
@@ -34,7 +34,7 @@ public struct ConsoleRequest: Sendable {
     headers.filter { $0.name.lowercased() == name }.map(\.value)
   }
 
-  /// The value of a header field that stands once.
+  /// The value of a header field that occurs once.
   func value(of name: String) -> String? {
     let values = values(of: name)
     return values.count == 1 ? values[0] : nil
@@ -45,9 +45,9 @@ public struct ConsoleRequest: Sendable {
 public struct ConsoleResponse: Sendable {
   /// The status, such as 200.
   public var status: Int
-  /// The header fields, with the length of the body where it is known.
+  /// The header fields, including the body's length if it is known.
   public var headers: [(name: String, value: String)]
-  /// The body, in pieces as they come to be.
+  /// The body, in pieces as they are produced.
   public var body: ConsoleBody
 
   init(_ status: Int, _ headers: [(name: String, value: String)], _ body: ConsoleBody) {
@@ -57,38 +57,38 @@ public struct ConsoleResponse: Sendable {
   }
 }
 
-/// Bytes in pieces. They can be taken once.
+/// Bytes in pieces. They can be read once.
 public struct ConsoleBody: AsyncSequence, Sendable {
   /// A piece.
   public typealias Element = [UInt8]
 
-  /// All of it, where it is there at once.
+  /// The whole body, if it is available at once.
   let whole: [UInt8]?
   private let take: @Sendable () async throws -> [UInt8]?
 
-  /// A body that is there already.
+  /// Makes a body of bytes that are available.
   public init(_ bytes: [UInt8]) {
     whole = bytes
     take = { nil }
   }
 
-  /// A body that comes to be.
+  /// Makes a body that is produced piece by piece.
   ///
-  /// - Parameter next: gives the next piece; nil at the end. Asked by one caller at a time.
+  /// - Parameter next: returns the next piece; nil at the end. It has one caller at a time.
   public init(_ next: @escaping @Sendable () async throws -> [UInt8]?) {
     whole = nil
     take = next
   }
 
-  /// Takes the pieces.
+  /// Makes an iterator over the pieces.
   public func makeAsyncIterator() -> Iterator { Iterator(whole: whole, take: take) }
 
-  /// Takes one piece after the other.
+  /// Returns one piece after another.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate var whole: [UInt8]?
     fileprivate let take: @Sendable () async throws -> [UInt8]?
 
-    /// The next piece; nil at the end.
+    /// Returns the next piece; nil at the end.
     public mutating func next() async throws -> [UInt8]? {
       if let bytes = whole {
         whole = nil
@@ -98,9 +98,10 @@ public struct ConsoleBody: AsyncSequence, Sendable {
     }
   }
 
-  /// All of it, if it has at most so many bytes; nil otherwise.
+  /// Returns the whole body if it has at most `count` bytes; nil otherwise.
   ///
-  /// - Parameter admit: told how many bytes each piece has before it is kept; throws to refuse.
+  /// - Parameter admit: receives the length of each piece before the piece is kept, and throws to
+  ///   refuse it.
   func collected(
     atMost limit: Int, admit: (Int) throws -> Void = { _ in }
   ) async throws -> [UInt8]? {

@@ -1,5 +1,5 @@
-// What the console knows of the database without being asked: the last commits, and a minute of
-// measurements. One for all pages; streams are woken by it.
+// What the console keeps of the database before any page asks: the last commits, and a minute of
+// measurements. One monitor serves all pages and wakes their streams.
 
 import Foundation
 import Ondol
@@ -7,24 +7,25 @@ import OndolEngine
 
 /// Watches the database for all streams.
 final class Monitor: Sendable {
-  /// Commits that are remembered.
+  /// The number of remembered commits.
   static let remembered = 1_000
-  /// Documents of remembered commits, and bytes that they have about, beyond which the oldest go.
+  /// The largest number of documents in the remembered commits, and their approximate bytes. Beyond
+  /// it, the monitor forgets the oldest commits.
   private static let rememberedDocuments = 20_000
-  /// Measurements that are kept, one a second.
+  /// The number of kept measurements, one a second.
   private static let measured = 60
 
   private struct State: Sendable {
-    /// The last commits: the one with number N, counted from when the console began, is at N modulo
-    /// the length, so that to keep another moves none.
+    /// The last commits. Commit N, counted from the start of the console, is at N modulo the
+    /// length, so that keeping another moves none.
     var commits = [SeenCommit?](repeating: nil, count: Monitor.remembered)
     var documentCount = 0
-    /// The numbers of those that are there.
+    /// The range of numbers that are kept.
     var first = 0
     var end = 0
-    /// Whether the streams were woken since one of them looked.
+    /// Whether the streams were woken since one of them last looked.
     var isTold = false
-    /// The version since which every commit is among them.
+    /// The list contains every commit since this version.
     var knownSince: Version
     var tap: CommitTap?
     var waiting: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -33,7 +34,7 @@ final class Monitor: Sendable {
     var work: Task<Void, Never>?
     var isClosed = false
 
-    /// Those from a number on.
+    /// The commits from a number on.
     func commits(from number: Int) -> [SeenCommit] {
       (number..<max(number, end)).compactMap { commits[$0 % Monitor.remembered] }
     }
@@ -70,8 +71,8 @@ final class Monitor: Sendable {
     for continuation in waiting { continuation.finish() }
   }
 
-  /// Keeps a commit, on the committer's thread. Streams are woken once, and not again until one of
-  /// them looks: beside a page, too, a commit costs no more than to keep it.
+  /// Keeps a commit, on the committer's thread. It wakes the streams once, and not again until one
+  /// of them looks. So even beside a page, a commit costs no more than keeping it.
   private func take(_ commit: SeenCommit) {
     let waiting = state.withLock { state in
       while state.end - state.first >= Self.remembered
@@ -106,7 +107,7 @@ final class Monitor: Sendable {
 
   // MARK: - Streams
 
-  /// Something that yields whenever there may be news, until the console is closed.
+  /// A sequence that yields whenever there may be news, until the console is closed.
   func wakeups() -> AsyncStream<Void> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let number = state.withLock { state -> Int? in
@@ -122,11 +123,12 @@ final class Monitor: Sendable {
     }
   }
 
-  /// How many commits there have been.
+  /// The number of commits so far.
   var position: Int { state.withLock { $0.end } }
 
-  /// A stream's look: the commits from a position on, and the position behind them; no commits when
-  /// they are more than `limit` or have ten times as many documents, or some are forgotten.
+  /// A stream's look: the commits from a position on, and the position after them. It has no
+  /// commits if they are more than `limit`, if they have ten times as many documents, or if some
+  /// are forgotten.
   func look(
     from position: Int, atMost limit: Int
   ) -> (commits: [SeenCommit]?, last: SeenCommit?, end: Int) {
@@ -143,8 +145,8 @@ final class Monitor: Sendable {
     }
   }
 
-  /// The newest commits from a position on, `limit` at most, the number of those between, and the
-  /// position behind all.
+  /// The newest commits from a position on, at most `limit`, the number of commits in between, and
+  /// the position after all of them.
   func newest(from position: Int, atMost limit: Int) -> (
     commits: [SeenCommit], skipped: Int, end: Int
   ) {
@@ -154,7 +156,7 @@ final class Monitor: Sendable {
     }
   }
 
-  /// The position behind the commit of a version; nil when later ones are forgotten.
+  /// The position after the commit of a version; nil if later commits are forgotten.
   func position(behind version: Version) -> Int? {
     state.withLock { state in
       guard version >= state.knownSince else { return nil }
@@ -167,12 +169,12 @@ final class Monitor: Sendable {
 
   // MARK: - Changes
 
-  /// The changes behind a commit, oldest first, and whether there are more.
+  /// The changes after a commit, oldest first, and whether there are more.
   func changes(
     since token: ChangeToken, atMost limit: Int, below path: String?
   ) async throws -> ([JSON], Bool) {
     guard let version = database.version(of: token) else {
-      throw ConsoleFailure.wrong("the token is of another database")
+      throw ConsoleFailure.wrong("the token belongs to another database")
     }
     let (commits, isKnown) = state.withLock { state in
       (
@@ -195,7 +197,7 @@ final class Monitor: Sendable {
       }
     }
     guard isKnown || database.isReadOnly else {
-      throw ConsoleFailure(400, "outOfRange", "the commits behind this token are known no more")
+      throw ConsoleFailure(400, "outOfRange", "the commits after this token are no longer known")
     }
     var changes: [JSON] = []
     for commit in commits {
@@ -206,11 +208,11 @@ final class Monitor: Sendable {
     return (changes, false)
   }
 
-  /// Kept commits that are looked through for the newest changes, and for those below a path.
+  /// The number of kept commits to search for the newest changes, and for those below a path.
   private static let searched = (all: 2_000, below: 20_000)
 
-  /// The newest changes that are known, oldest first: those this process saw, and where they are
-  /// fewer than asked for, those that are kept.
+  /// The newest known changes, oldest first: those that this process saw, and if they are fewer
+  /// than requested, the kept ones.
   func newestChanges(atMost limit: Int, below path: String?) async throws -> [JSON] {
     var changes: [JSON] = []
     for commit in newest(from: 0, atMost: Self.remembered).commits.reversed()
@@ -270,8 +272,7 @@ final class Monitor: Sendable {
     var due: ContinuousClock.Instant?
   }
 
-  /// The files by kind. Where there are so many that listing them takes long, they are listed the
-  /// less often.
+  /// The files by kind. The longer it takes to list many files, the less often they are listed.
   private func listedFiles() -> JSON {
     let start = ContinuousClock.now
     let known = files.withLock { $0 }
@@ -329,7 +330,7 @@ enum DatabaseFiles {
     }
   }
 
-  /// Bytes of memory that the process has; 0 where the system does not say it so.
+  /// The process's memory in bytes; 0 if the system does not report it.
   static var processBytes: Int {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
       return 0

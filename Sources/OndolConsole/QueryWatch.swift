@@ -1,5 +1,5 @@
-// A query that a page watches: asked anew when a commit touched what it asks, and told as the steps
-// that lead from the result the page has to the new one.
+// A query that a page watches. The watch runs it again after a commit that touched its result or
+// conditions, and sends the steps from the page's result to the new one.
 
 import Ondol
 
@@ -19,7 +19,7 @@ struct QueryWatch: LiveWatch {
 
   mutating func event(after news: News, for handler: ConsoleHandler) async throws -> LiveEvent? {
     isBehind = isBehind || isConcerned(news)
-    // What takes long to find is looked for less often.
+    // The longer a query takes, the less often it is repeated.
     guard isBehind, told == nil || ContinuousClock.now - last >= cost * 9 else { return nil }
     isBehind = false
     let start = ContinuousClock.now
@@ -53,7 +53,7 @@ struct QueryWatch: LiveWatch {
     }
   }
 
-  /// The steps from one list to another: what is gone, what is new, what is changed or elsewhere.
+  /// The steps from one list to another: which elements are gone, new, changed or moved.
   static func changes(from old: [DocumentSnapshot], to new: [DocumentSnapshot]) -> [JSON] {
     var changes: [JSON] = []
     var now = old

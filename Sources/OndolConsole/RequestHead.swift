@@ -1,13 +1,13 @@
-// The head of a request, written as RFC 9112 has it and in no other way. A browser writes it so,
-// and whatever can be read in two ways is how one request is hidden in another.
+// The head of a request, in exactly the form of RFC 9112. Browsers write that form. Anything that
+// can be read in two ways can hide one request in another.
 
-/// What a request begins with.
+/// The beginning of a request.
 struct RequestHead: Sendable {
-  /// Bytes that it has at most.
+  /// Its largest size in bytes.
   static let longest = 128 << 10
   private static let mostFields = 100
 
-  /// How much comes behind the head.
+  /// The length of the body after the head.
   enum Body: Sendable, Equatable {
     case bytes(Int)
     case chunks
@@ -17,16 +17,16 @@ struct RequestHead: Sendable {
   var target = ""
   var headers: [(name: String, value: String)] = []
   var body = Body.bytes(0)
-  /// Whether no other request may come behind this one.
+  /// Whether no other request may follow this one.
   var isLast = false
-  /// Whether it is of HTTP/1.0, which knows no chunks.
+  /// Whether it is HTTP/1.0, which has no chunks.
   var isOld = false
-  /// Whether the body comes only when it is asked for.
+  /// Whether the client sends the body only when the server asks for it.
   var isWaiting = false
 
   /// Reads a head.
   ///
-  /// - Parameter bytes: all its lines with their ends, without the empty one.
+  /// - Parameter bytes: all its lines with their line ends, without the empty line.
   init(_ bytes: some Sequence<UInt8>) throws {
     var lines: [[UInt8]] = []
     var line: [UInt8] = []
@@ -48,7 +48,7 @@ struct RequestHead: Sendable {
   }
 
   private static func wrong(_ reason: String) -> ConsoleFailure {
-    .wrong("this is no request: \(reason)")
+    .wrong("this is not a valid request: \(reason)")
   }
 
   private mutating func readRequestLine(_ line: [UInt8]) throws {
@@ -63,7 +63,7 @@ struct RequestHead: Sendable {
     case "HTTP/1.0":
       isOld = true
       isLast = true
-    default: throw Self.wrong("HTTP/1.1 is spoken here")
+    default: throw Self.wrong("only HTTP/1.1 is supported")
     }
   }
 
@@ -88,11 +88,11 @@ struct RequestHead: Sendable {
     let lengths = values("content-length")
     let codings = values("transfer-encoding")
     guard lengths.count + codings.count <= 1 else {
-      throw Self.wrong("its length is told twice")
+      throw Self.wrong("its length is given twice")
     }
     if let text = lengths.first {
       guard let length = Self.digits(text.utf8, radix: 10) else {
-        throw Self.wrong("its length is no number")
+        throw Self.wrong("its length is not a number")
       }
       body = .bytes(length)
     }
@@ -105,7 +105,7 @@ struct RequestHead: Sendable {
     isWaiting = values("expect") == ["100-continue"] && !isOld
   }
 
-  /// A number that is written in digits alone; nil for anything else, and for what is too large.
+  /// A number of only digits; nil for anything else, and for a number that is too large.
   static func digits(_ text: some Collection<UInt8>, radix: Int) -> Int? {
     guard !text.isEmpty, text.count <= 18 else { return nil }
     var number = 0

@@ -3,13 +3,13 @@
 import Ondol
 import OndolJSON
 
-/// A query as the page asks it, in a body or in a watch.
+/// A query in the page's form, from a body or a watch.
 struct AskedQuery: Sendable {
   static let names = ["collection", "group", "where", "order", "limit"]
 
   let query: Query
   let condition: WhereExpression?
-  /// The collection's path, or nil for a group.
+  /// The collection's path; nil for a collection group.
   let collection: String?
   let group: String?
   let limit: Int
@@ -32,10 +32,10 @@ struct AskedQuery: Sendable {
     self.query = query
   }
 
-  /// Bytes of documents in an answer.
+  /// The largest answer's bytes of documents.
   static let largestAnswer = 8 << 20
 
-  /// A page of the result, with its cursor, as far as an answer has room.
+  /// A page of the result with its cursor, as much as fits in an answer.
   static func page(_ found: QuerySnapshot) throws -> [(name: String, value: JSON?)] {
     var documents: [JSON] = []
     var size = 0
@@ -59,7 +59,7 @@ struct AskedQuery: Sendable {
 }
 
 extension ConsoleHandler {
-  /// A query whose time is limited.
+  /// Runs a query with a time limit.
   func query(_ body: [UInt8]) async throws -> JSON {
     let members = try Members(
       body,
@@ -79,7 +79,7 @@ extension ConsoleHandler {
     } else {
       if let after = try members.text("after") {
         guard let cursor = QueryCursor(after) else {
-          throw ConsoleFailure.wrong("\"after\" is no cursor")
+          throw ConsoleFailure.wrong("\"after\" is not a cursor")
         }
         query = query.start(after: cursor)
       }
@@ -121,7 +121,7 @@ extension ConsoleHandler {
       case "average": return AggregateField.average(field)
       case "minimum": return AggregateField.minimum(field)
       case "maximum": return AggregateField.maximum(field)
-      default: throw ConsoleFailure.wrong("\"\(operation)\" is no aggregate")
+      default: throw ConsoleFailure.wrong("\"\(operation)\" is not an aggregate")
       }
     }
     let aggregate = query.aggregate(fields)
@@ -236,7 +236,7 @@ extension ConsoleHandler {
     let id = try members.text("id")
     let reference = id.map { collection.document($0) } ?? collection.document()
     guard id == nil || reference.parent.path == collection.path else {
-      throw ConsoleFailure.wrong("an id has no \"/\" in it")
+      throw ConsoleFailure.wrong("an id must not contain \"/\"")
     }
     guard let fields = try members.fields("fields") else {
       throw ConsoleFailure.wrong("\"fields\" is missing")
@@ -286,7 +286,7 @@ extension ConsoleHandler {
     .document(try await reference.getDocument())
   }
 
-  /// Writes under a precondition; one that fails tells what is stored.
+  /// Writes under a precondition. If it fails, the error has the stored document.
   private func write(
     _ reference: DocumentReference, _ body: () async throws -> Version
   ) async throws -> JSON {

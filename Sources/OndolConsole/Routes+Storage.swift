@@ -1,5 +1,5 @@
-// Stored objects and the contents they have. Bytes never have a type of their own on their way to a
-// browser: what they are is the page's business.
+// Stored objects and their contents. Bytes never have a type of their own on the way to a browser:
+// the page decides what they are.
 
 import Foundation
 import Ondol
@@ -20,7 +20,7 @@ extension ConsoleHandler {
     ]
   }
 
-  /// Nil for an object that went meanwhile.
+  /// Nil for an object that was deleted in the meantime.
   private func metadata(of item: StorageReference) async throws -> StorageMetadata? {
     do throws(DatabaseError) {
       return try await item.getMetadata()
@@ -102,7 +102,7 @@ extension ConsoleHandler {
     return [:]
   }
 
-  /// Writes under a precondition; one that fails tells what is stored.
+  /// Writes under a precondition. If it fails, the error has the stored object.
   private func write(
     _ reference: StorageReference, _ body: () async throws -> StorageMetadata?
   ) async throws -> JSON {
@@ -135,7 +135,7 @@ extension ConsoleHandler {
     ]
     if let range {
       guard let asked = Self.bounds(range, of: content.length) else {
-        throw ConsoleFailure(400, "outOfRange", "the range is none of this content's")
+        throw ConsoleFailure(400, "outOfRange", "the range is outside this content")
       }
       bounds = asked
       headers.append(
@@ -191,7 +191,7 @@ extension ConsoleHandler {
     let statistics = try await database.storage.statistics()
     var unheld: [JSON] = []
     var last: BlobDigest?
-    // What nobody holds is seldom, and found by looking.
+    // Contents without a holder are rare, and only a search finds them.
     for _ in 0..<100 where unheld.count < 100 {
       let page = try await database.listContents(after: last, limit: 500, holderLimit: 1)
       for content in page where content.holders.isEmpty && unheld.count < 100 {
@@ -243,7 +243,7 @@ extension ConsoleHandler {
 }
 
 extension ConsoleBody {
-  /// The same body, each piece of which is looked at first.
+  /// The same body, with a check of each piece.
   static func checked(
     _ body: ConsoleBody, _ check: @escaping @Sendable ([UInt8]) throws -> Void
   ) -> ConsoleBody {
@@ -256,7 +256,7 @@ extension ConsoleBody {
   }
 }
 
-/// Does something when nobody holds it any more.
+/// Runs an action when nothing refers to it any more.
 final class Ending: Sendable {
   private let body: @Sendable () -> Void
 
@@ -265,7 +265,7 @@ final class Ending: Sendable {
   deinit { body() }
 }
 
-/// An iterator that can be handed about; one asks at a time.
+/// An iterator that tasks can share. One reads at a time.
 actor Pieces<Source: AsyncIteratorProtocol> where Source.Element == [UInt8] {
   private var source: Source
 
@@ -278,7 +278,7 @@ actor Pieces<Source: AsyncIteratorProtocol> where Source.Element == [UInt8] {
   }
 }
 
-/// Takes from one task to another, a piece at a time: who sends waits until it is taken.
+/// Hands pieces from one task to another. The sender waits until the receiver takes each piece.
 actor Pipe {
   private var piece: [UInt8]?
   private var end: Result<Void, any Error>?

@@ -17,7 +17,7 @@ extension ConsoleHandler {
     let isUnique = try members.boolean("unique") ?? false
     let nullsDistinct = try members.boolean("nullsDistinct")
     guard nullsDistinct == nil || isUnique else {
-      throw ConsoleFailure.wrong("nulls are told apart in a unique index only")
+      throw ConsoleFailure.wrong("nulls can be distinct only in a unique index")
     }
     if try members.boolean("elements") ?? false, !fields[0].hasSuffix("[]") { fields[0] += "[]" }
     let database = database
@@ -38,7 +38,7 @@ extension ConsoleHandler {
             && $0.nullsDistinct == (isUnique && nullsDistinct ?? true)
         })
       {
-        throw ConsoleFailure(409, "alreadyExists", "there is such an index")
+        throw ConsoleFailure(409, "alreadyExists", "this index exists already")
       }
     }
     let title = "Create index \(fields.joined(separator: ", ")) of \(place)"
@@ -77,7 +77,8 @@ extension ConsoleHandler {
     return [:]
   }
 
-  /// One of the collections that a pattern stands for: which, says nothing about its indexes.
+  /// One of the pattern's collections. It does not matter which, because they have the same
+  /// indexes.
   static func path(ofPattern pattern: String) -> String {
     pattern.split(separator: "/").joined(separator: "/any/")
   }
@@ -98,7 +99,7 @@ extension ConsoleHandler {
     ]
   }
 
-  /// Children of each node shown that are counted.
+  /// The largest number of counted children for each shown node.
   private static let countedChildren = 100
 
   private static func outline(_ node: TreeOutline) -> JSON {
@@ -123,7 +124,7 @@ extension ConsoleHandler {
     let value = try await node(path).getData().exportedValue
     let bytes = JSON.value(value).bytes
     guard bytes.count <= AskedQuery.largestAnswer else {
-      throw ConsoleFailure(413, "resourceExhausted", "what is here is longer than 8 MiB")
+      throw ConsoleFailure(413, "resourceExhausted", "the value is longer than 8 MiB")
     }
     return ["value": .written(bytes)]
   }
@@ -172,7 +173,7 @@ extension ConsoleHandler {
     var isMore = false
     if let text {
       guard let token = ChangeToken(text) else {
-        throw ConsoleFailure.wrong("\"since\" is no change token")
+        throw ConsoleFailure.wrong("\"since\" is not a change token")
       }
       (changes, isMore) = try await monitor.changes(since: token, atMost: limit, below: path)
     } else {

@@ -67,7 +67,7 @@ extension JSON {
     }
   }
 
-  /// A condition, with what is said by "and" or "or" in one list.
+  /// A condition. Operands of one "and" or one "or" are in one list.
   static func condition(_ expression: WhereExpression) -> JSON {
     switch expression {
     case .field(let field, let comparison, let operand):
@@ -142,12 +142,12 @@ extension JSON {
 // MARK: - Changes
 
 extension JSON {
-  /// Documents and objects of one commit that are told at most.
+  /// The largest number of reported documents and objects of one commit.
   static let changesOfCommit = 100
-  /// Bytes of a document's fields beyond which they are left out.
+  /// Fields of a document beyond this many bytes are left out.
   private static let longFields = 64 << 10
 
-  /// A commit; nil when it has nothing at or below the path.
+  /// A commit; nil if it changed nothing at or below the path.
   static func change(_ change: DatabaseChange, below path: String?, isCut: Bool) -> JSON? {
     var isCut = isCut
     func isBelow(_ other: String) -> Bool {
@@ -206,7 +206,7 @@ extension JSON {
     ]
   }
 
-  /// The paths of the fields that differ, into maps that both have.
+  /// The paths of fields that differ, including those inside maps that both have.
   private static func differences(
     _ before: [String: Ondol.Value], _ after: [String: Ondol.Value], _ names: [String]
   ) -> [String] {

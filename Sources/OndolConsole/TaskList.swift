@@ -1,11 +1,11 @@
-// What goes on in the background because the page asked: one task at a time, which outlives the
-// page that began it.
+// Work in the background that a page requested: one task at a time, which outlives the page that
+// started it.
 
 import Ondol
 import OndolEngine
 import OndolJSON
 
-/// What a task came to.
+/// A task's result.
 struct TaskOutcome: Sendable {
   var findings: [Finding]?
   var result: [(name: String, value: JSON?)] = []
@@ -55,7 +55,7 @@ final class TaskList: Sendable {
     self.database = database
   }
 
-  /// Called when something is different.
+  /// Called after every change.
   var poke: (@Sendable () -> Void)? {
     get { state.withLock { $0.poke } }
     set { state.withLock { $0.poke = newValue } }
@@ -63,7 +63,7 @@ final class TaskList: Sendable {
 
   var json: JSON { ["tasks": .list(state.withLock { $0.entries.map(\.json) })] }
 
-  /// Starts a task; answers with it.
+  /// Starts a task and returns it.
   func start(
     _ kind: String, _ title: String, unit: String,
     _ body: @escaping @Sendable (@escaping @Sendable (Int, Int) -> Void) async throws -> TaskOutcome
@@ -127,7 +127,7 @@ final class TaskList: Sendable {
     let work = state.withLock { state in
       state.entries.first { $0.id == id && $0.state == "running" }?.work
     }
-    guard let work else { throw ConsoleFailure(404, "notFound", "no such task runs") }
+    guard let work else { throw ConsoleFailure(404, "notFound", "no such task is running") }
     work.cancel()
     return [:]
   }

@@ -1,5 +1,5 @@
-// What a person would look for on a page: names for those who hear it, contrast for those who see it
-// badly, and nothing that is wider than the screen. Each answers what it found.
+// What a person would look for on a page: names for people who listen to it, contrast for people
+// with poor sight, and nothing wider than the screen. Each audit returns its findings.
 
 function isReady() {
   return !document.querySelector('main .loading')

@@ -1,4 +1,4 @@
-"""What the stories stand on: a browser, and a page with words for what a person does."""
+"""The tools of the stories: a browser, and a page with functions for a person's actions."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ DEADLINE = 15
 
 
 class Page:
-    """One browser, with words for what a person does in it."""
+    """One browser, with functions for a person's actions in it."""
 
     def __init__(self, url, downloads, *more):
         options = webdriver.ChromeOptions()
@@ -44,7 +44,7 @@ class Page:
         )
 
     def load(self, url=None):
-        """Opens the page anew, with its token."""
+        """Opens the page again, with its token."""
         self.driver.get("about:blank")
         self.driver.get(url or self.url)
         self.wait(lambda: self.has(".dot.live"), "the stream is live")
@@ -62,8 +62,7 @@ class Page:
 
     def has(self, css):
         return bool(
-            self.js(
-                """return [...document.querySelectorAll(arguments[0])].some(
+            self.js( """return [...document.querySelectorAll(arguments[0])].some(
             (one) => one.checkVisibility())""",
                 css,
             )
@@ -75,9 +74,8 @@ class Page:
         )
 
     def cell(self, identity, field):
-        """What the table shows of a document."""
-        return self.js(
-            """
+        """A document's cell in the table."""
+        return self.js( """
             const table = document.querySelector('ondol-table');
             if (!table) return null;
             const column = ['id', ...table.columns].indexOf(arguments[1]);
@@ -89,13 +87,12 @@ class Page:
         )
 
     def value(self, field):
-        """What the open document shows of a field."""
-        return self.js(
-            """return document.querySelector(`[data-field="${arguments[0]}"] .place`)?.innerText""", field
+        """A field's value in the open document."""
+        return self.js( """return document.querySelector(`[data-field="${arguments[0]}"] .place`)?.innerText""", field
         )
 
     def wait(self, condition, what, seconds=DEADLINE):
-        """Waits until something is so; fails with what was waited for."""
+        """Waits for a condition; on failure, names it."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -116,8 +113,7 @@ class Page:
     def named(self, name, css="button, a, input, select, textarea"):
         """The visible control with this name."""
         return self.wait(
-            lambda: self.js(
-                """
+            lambda: self.js( """
             const [name, css] = arguments;
             const label = (one) => (one.getAttribute('aria-label') ?? (one.labels?.length
               ? [...one.labels[0].childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join('')
@@ -132,7 +128,7 @@ class Page:
         )
 
     def click(self, name, css="button, a, input, select, textarea"):
-        # What is found may be drawn anew before it is clicked; a person clicks again.
+        # The page may redraw an element before the click; a person would click again.
         self.wait(lambda: self.named(name, css).click() or True, f"“{name}” is clicked")
 
     def type(self, name, text, enter=False):
@@ -161,7 +157,7 @@ class Page:
             control.send_keys(Keys.ENTER)
 
     def problems(self):
-        """What the browser's console said against the page, but for answers that were expected."""
+        """The complaints in the browser's console about the page, except for expected answers."""
         found = []
         for entry in self.driver.get_log("browser"):
             message = entry["message"]

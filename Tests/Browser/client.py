@@ -1,4 +1,4 @@
-"""A client of the API: what an app does meanwhile, and what is there in the end."""
+"""A client of the API: an app's actions in the meantime, and the final state."""
 
 import json
 import urllib.error
@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 
 class API:
-    """Speaks to the server as the page does, from outside."""
+    """Calls the server as the page does, from outside."""
 
     def __init__(self, url):
         self.base, _, self.token = url.partition("#token=")
@@ -37,7 +37,7 @@ class API:
             raise
 
     def put(self, path, fields):
-        """Makes a document these fields, whatever is there."""
+        """Sets a document's fields, whatever it has."""
         found = self.document(path)
         version = found["version"] if found else "0"
         return self.call("PUT", "document", {"fields": fields}, version, path=path)["document"]

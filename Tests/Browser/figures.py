@@ -1,9 +1,10 @@
-"""How fast the console is, printed and not asserted: p50, p95 and the best of each.
+"""Measures how fast the console is: prints p50, p95 and the best of each figure, asserts none.
 
     python3 Tests/Browser/figures.py ONDOL DEMO [--rounds 3] [--only WORD]
 
-`ONDOL` serves a database; `DEMO` is an app with a listener that serves its own console. What one process writes
-and another shows is measured with this machine's clock, which both read. Needs what run.py needs.
+`ONDOL` serves a database; `DEMO` is an app with a listener that serves its own console. Times from
+one process's write to another's display use this machine's clock, which both read. Needs what
+run.py needs.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def percentiles(times):
 
 
 class Demo:
-    """The apps at work, with what they say and when they said it."""
+    """The apps at work, with their output and its times."""
 
     def __init__(self, program, folder):
         self.lines = []
@@ -86,7 +87,7 @@ class Demo:
 
 
 def a_write_until_it_is_shown(t):
-    """From before an app's request is sent until the frame that shows it."""
+    """Times from before an app's request is sent to the frame that shows it."""
     api = client.API(t.served.url)
     rounds = []
     for number in range(t.rounds):
@@ -111,7 +112,8 @@ def a_write_until_it_is_shown(t):
 
 
 def an_edit_until_the_app_hears_it(t):
-    """From Enter in the page until the app's listener, in the process that serves, has printed it."""
+    """Times from Enter in the page until the app's listener, in the serving process, has printed
+    it."""
     rounds = []
     with tempfile.TemporaryDirectory() as folder:
         demo = Demo(t.demo, folder)
@@ -125,8 +127,7 @@ def an_edit_until_the_app_hears_it(t):
                 for step in range(60):
                     price = str(1_000_000 + number * 1000 + step)
                     t.page.js("""document.querySelector('[data-field="price"] .place > .value').click()""")
-                    begun = t.page.js(
-                        """
+                    begun = t.page.js( """
                         const control = document.querySelector('[data-field="price"] .control > *');
                         control.value = arguments[0];
                         const now = performance.timeOrigin + performance.now();
@@ -144,7 +145,7 @@ def an_edit_until_the_app_hears_it(t):
 
 
 class Bare(BaseHTTPRequestHandler):
-    """A page with one word under the console's headers: what the browser itself takes to paint."""
+    """A page with one word and the console's headers: the browser's own time to paint."""
 
     def do_GET(self):
         self.send_response(200)
@@ -158,9 +159,9 @@ class Bare(BaseHTTPRequestHandler):
 
 
 def the_first_paint(t):
-    """From the navigation until something is painted, a page without anything in turn with the console's.
+    """Times from the navigation to the first paint, in turns for an empty page and the console's.
 
-    The browser starts a process for each of them, because their headers ask for one.
+    The browser starts a process for each, because their headers request one.
     """
     client.API(t.served.url).put("shown/one", {"value": integer(1)})
     bare = ThreadingHTTPServer(("127.0.0.1", 0), Bare)
@@ -182,8 +183,7 @@ def the_first_paint(t):
             first.append(painted(t.served.url))
             t.page.wait(lambda: t.page.has(".tr"), "rows are shown")
             whole.append(
-                t.page.js(
-                    """return Math.max(...performance.getEntriesByType('resource').filter((one) =>
+                t.page.js( """return Math.max(...performance.getEntriesByType('resource').filter((one) =>
                     one.name.includes('/api/')).map((one) => one.responseStart))"""
                 )
             )
@@ -226,7 +226,7 @@ class Writer:
         self.url = self.process.stdout.readline().strip()
 
     def rate(self, seconds=3):
-        """Commits a second, and microseconds of processors that each took in this process."""
+        """Commits a second, and each one's processor time in this process, in microseconds."""
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
         commits, took, work = map(float, self.process.stdout.readline().split())
@@ -238,7 +238,7 @@ class Writer:
 
 
 def family(process):
-    """A process and all that it has started."""
+    """A process and all of its descendants."""
     found, parents = [process], {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -252,7 +252,7 @@ def family(process):
 
 
 def pin(processes, core):
-    """Has processes run on one core only, or on all for nil."""
+    """Makes processes run on one core only, or on all for None."""
     for one in processes:
         for thread in Path(f"/proc/{one}/task").glob("*"):
             try:
@@ -262,7 +262,7 @@ def pin(processes, core):
 
 
 def follow(url, watch, is_over):
-    """Reads a stream, and does no more."""
+    """Reads a stream, and nothing else."""
     base, _, token = url.partition("#token=")
     port = int(base.rstrip("/").rpartition(":")[2])
     text = base64.urlsafe_b64encode(json.dumps(watch).encode()).decode().rstrip("=")
@@ -280,11 +280,12 @@ def follow(url, watch, is_over):
 
 
 def writes_beside_a_page(t):
-    """Commits a second of an app while a page follows them, against those while nobody looks.
+    """Compares an app's commits a second while a page follows them with those without a page.
 
-    A browser on the same cores takes its part of them; so that, too, with the app on one core and the browser on
-    another, and what each commit took of the processors in the app's process, where only the console can be dear.
-    Nobody waits for the disk: beside one, the figures are its own.
+    A browser on the same cores takes its part of them. So there is also a measurement with the app
+    on one core and the browser on another, and one of each commit's processor time in the app's
+    process, where only the console can be expensive. The commits do not wait for a disk, because
+    its own times would dominate the figures.
     """
     watch = [
         {"id": "a", "kind": "query", "collection": "rate", "limit": 50},

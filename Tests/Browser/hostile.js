@@ -1,5 +1,5 @@
-// What another site's page may try against a console: each attack answers whatever it came to know.
-// It is given the console's address, the token (as if somebody had let it slip), and what to write.
+// The attacks of another site's page on a console. Each attack returns everything that it learned.
+// It gets the console's address, the token (as if a user had leaked it), and the values to write.
 
 const target = base.replace(/\/$/, '');
 const bearer = { Authorization: `Bearer ${token}` };
@@ -102,7 +102,7 @@ const attacks = {
     const worker = new Worker(URL.createObjectURL(new Blob([code])));
     return new Promise((resolve) => { worker.onmessage = (event) => resolve(event.data); });
   },
-  // A body in which there are requests of their own: the names in them are what the page likes them to be.
+  // A body that contains requests: the page chooses the names in them.
   hidden: async () => {
     const host = target.replace('http://', '');
     const wrong = `GET /api/v1/database HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer wrong\r\n\r\n`.repeat(150);

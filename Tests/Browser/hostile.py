@@ -1,9 +1,10 @@
-"""Another site's page in a real browser, against a console that has a secret: it reads and changes nothing.
+"""Another site's page in a real browser: it must read and change nothing of a console with a secret.
 
     python3 Tests/Browser/hostile.py PROGRAM
 
-The page is on another port of this machine, under a name of its own that leads here, and, as if that name had
-led elsewhere before, on the console's own port. It even knows the token. Needs what run.py needs.
+The page is on another port of this machine, under a name of its own that resolves here, and also on
+the console's own port, as if that name had resolved elsewhere before. It even knows the token.
+Needs what run.py needs.
 """
 
 import argparse
@@ -22,7 +23,7 @@ ATTACKS = (Path(__file__).parent / "hostile.js").read_text()
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """A site whose every page is empty; what it does is put into it."""
+    """A site with only empty pages; the test puts the attacks into them."""
 
     def do_GET(self):
         body = b"<!doctype html><title>Kittens</title>"
@@ -37,7 +38,7 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 def attack(page, served, where, target):
-    """Everything that a page at an address tries against a console; what it came to know."""
+    """Runs all attacks of a page at an address on a console; returns what it learned."""
     page.driver.get(where)
     script = f"const [base, token, done] = arguments; (async () => {{ {ATTACKS} }})().then(done, (error) => done(String(error)))"
     page.driver.set_script_timeout(120)
@@ -72,7 +73,7 @@ def main():
 
         before = state()
         page = browser.Page(served.url, folder, "--host-resolver-rules=MAP evil.test 127.0.0.1")
-        # What the answer's own policy would keep from happening is not what is tried here.
+        # The response's own policy would prevent this, so it is not tried here.
         page.driver.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
         places = [f"http://{name}:{other}/" for name in ["127.0.0.1", "localhost", "evil.test"]]
 
@@ -97,7 +98,8 @@ def main():
                 unharmed(where)
 
         def the_attacks_are_attacks():
-            """On the console's own page they do harm: they would elsewhere, if it were not kept from them."""
+            """On the console's own page the attacks do harm, and they would elsewhere without the
+            console's protection."""
             found = attack(page, served, f"{served.base}favicon.ico-none", served.base)
             assert serving.SECRET in found["ask"] and '"version"' in found["readWithToken"] + found["worker"], found
             assert api.document("secrets/one") is None, "destroying did not"

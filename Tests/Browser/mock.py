@@ -4,7 +4,7 @@ It exists so that pages can be written and tested without building anything in S
 
     python3 Tests/Browser/mock.py [--port N] [--rows N] [--follower] [--tick]
 
-prints the address with its token and stays until interrupted.
+prints the address with its token and runs until interrupted.
 """
 
 import argparse
@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
     def route(self, body):
         port = self.server.server_port
         if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
-            raise Refusal(421, "invalidArgument", "this host is not served here")
+            raise Refusal(421, "invalidArgument", "the console does not serve this host")
         if self.headers.get("Origin") not in (None, f"http://{self.headers.get('Host')}"):
             raise Refusal(403, "permissionDenied", "foreign origin")
         url = urlsplit(self.path)
@@ -183,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
                 beat = time.time()
                 self.wfile.write(b": beat\n\n")
             for place, (name, data) in enumerate(events, 1):
-                # Only behind the last one has everything been told up to this version.
+                # Only after the last event has everything up to this version been sent.
                 token = f"id: m-{told}\n" if place == len(events) else ""
                 self.wfile.write(f"event: {name}\n{token}data: {json.dumps(data)}\n\n".encode())
             self.wfile.flush()
@@ -226,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(port=0, rows=0, follower=False):
-    """Starts the server in a thread; answers the server, whose `url` has the token."""
+    """Starts the server in a thread; returns the server, whose `url` has the token."""
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads, server.stopping = True, False
     server.token = secrets.token_urlsafe(32)

@@ -1,4 +1,4 @@
-"""What the stand-in server keeps: a shop in memory, and what happens to it."""
+"""The stand-in server's data: a shop in memory, and its changes."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from mockvalues import MISSING, Condition, Refusal, double, get, integer, kind, 
 
 
 class Shop:
-    """Documents, tree, objects and what happens to them, under one lock."""
+    """Documents, tree, objects and their changes, under one lock."""
 
     def __init__(self, rows):
         self.lock = threading.RLock()
@@ -160,7 +160,7 @@ class Shop:
     # MARK: writing
 
     def commit(self, documents=(), objects=(), touched=()):
-        """Notes a commit; the caller has the lock and has changed everything."""
+        """Records a commit; the caller has the lock and has made its changes."""
         self.version += 1
         self.commits += 1
         self.latency[random.choice([14, 15, 15, 16, 17, 19])] += 1
@@ -184,7 +184,8 @@ class Shop:
         """Stores fields, or deletes with None. `expected` is a version, None for any."""
         with self.lock:
             if len(path.split("/")) % 2 or not all(path.split("/")):
-                raise Refusal(400, "invalidArgument", f'"{path}" is no path of a document', path=path)
+                message = f'"{path}" is not the path of a document'
+                raise Refusal(400, "invalidArgument", message, path=path)
             before = self.documents.get(path)
             stored = before["version"] if before else "0"
             if expected is not None and expected != stored:
@@ -269,7 +270,7 @@ class Shop:
     # MARK: reading
 
     def members(self, request):
-        """The documents that a request's collection or group has, in the order of their paths."""
+        """The documents in a request's collection or group, in the order of their paths."""
         collection, group = request.get("collection"), request.get("group")
         if (collection is None) == (group is None):
             raise Refusal(400, "invalidArgument", "a collection or a group must be named")

@@ -269,7 +269,7 @@ class Console(Upkeep):
             one["name"] == index["name"] and one["collection"] == index["collection"]
             for one in self.shop.indexes
         ):
-            raise Refusal(409, "alreadyExists", "there is such an index")
+            raise Refusal(409, "alreadyExists", "this index exists already")
         if body.get("where"):
             Condition(body["where"])
         index["state"] = "building"
@@ -408,7 +408,7 @@ class Console(Upkeep):
         }
 
     def state(self, watch):
-        """What a watch tells of."""
+        """The state that a watch reports."""
         what = watch["kind"]
         if what == "query":
             with self.shop.lock:

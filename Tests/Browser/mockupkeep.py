@@ -1,4 +1,4 @@
-"""What the stand-in server measures and does in the background: statistics, changes and tasks."""
+"""The stand-in server's measurements and background work: statistics, changes and tasks."""
 
 import secrets
 import threading
@@ -62,7 +62,7 @@ class Upkeep:
 
     def feed(self, path, since):
         if since and not (since.startswith("m-") and since[2:].isdigit()):
-            raise Refusal(400, "invalidArgument", "this is no change token")
+            raise Refusal(400, "invalidArgument", "this is not a change token")
         first = int(since[2:]) if since else 0
         with self.shop.lock:
             return [
@@ -141,4 +141,4 @@ class Upkeep:
             if task["id"] == name and task["state"] == "running":
                 task["state"] = "cancelled"
                 return {}
-        raise Refusal(404, "notFound", "no such task runs")
+        raise Refusal(404, "notFound", "no such task is running")

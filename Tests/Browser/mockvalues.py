@@ -1,6 +1,6 @@
 """Values and conditions of the stand-in server.
 
-Values are typed JSON in canonical form, as on the wire; so nothing is converted anywhere.
+Values are typed JSON in canonical form, as on the wire, so nothing needs conversion.
 """
 
 import json
@@ -25,7 +25,7 @@ def moment(seconds=None):
 
 
 class Refusal(Exception):
-    """An error as the wire has it."""
+    """An error in the wire's form."""
 
     def __init__(self, status, code, message, **more):
         super().__init__(message)
@@ -104,7 +104,7 @@ def kind(value):
 
 
 def canonical(value):
-    """Numbers that stand as numbers get their type; what else the relaxed form has is the same."""
+    """Plain numbers get their type. The rest of the relaxed form is the same."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -168,7 +168,7 @@ FIELD = re.compile(r"(?:`(?:[^`\\]|\\.)*`|[\w$]+)(?:\.(?:`(?:[^`\\]|\\.)*`|[\w$]
 
 
 class Condition:
-    """Reads a condition; a small part of the real grammar, enough to write pages against."""
+    """Reads a condition in a small part of the real grammar, enough for writing pages."""
 
     def __init__(self, text):
         self.text, self.at = text, 0
@@ -233,13 +233,13 @@ class Condition:
         if rest.startswith("'"):
             end = rest.find("'", 1)
             if end < 0:
-                self.fail("this is no value")
+                self.fail("this is not a value")
             self.at += end + 1
             return rest[1:end]
         try:
             value, length = json.JSONDecoder().raw_decode(rest)
         except ValueError:
-            self.fail("this is no value; texts stand in quotes" if rest else "a value is missing")
+            self.fail("this is not a value; texts stand in quotes" if rest else "a value is missing")
         self.at += length
         return canonical(value)
 

@@ -104,7 +104,7 @@ PICTURES = {"data": on_the_data_page, "query": on_the_query_page, "changes": on_
 
 
 def small(data):
-    """A picture as a PNG file with as many colours as there is room for."""
+    """A picture as a PNG file with as many colours as fit."""
     picture = Image.open(io.BytesIO(data)).convert("RGB")
     for colours in [256, 128, 64, 32, 16]:
         made = io.BytesIO()
@@ -132,7 +132,7 @@ def main():
                     page.load()
                     show(page)
                     page.js("document.querySelector('.names .path').textContent = '~/Library/shop.ondol'")
-                    # Where nothing has the focus, and what has changed flashes no more.
+                    # So that nothing has the focus, and changes no longer flash.
                     page.js("document.activeElement.blur()")
                     page.wait(lambda: not page.js("return document.getAnimations().length"), "nothing moves")
                     data = small(page.driver.get_screenshot_as_png())

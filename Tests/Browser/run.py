@@ -4,7 +4,7 @@
     python3 Tests/Browser/run.py --url URL                 against a console that runs; URL as it was printed
     python3 Tests/Browser/run.py … --shots DIR --only WORD
 
-Everything the stories need they write themselves, below names that begin with `story`. Needs Debian's
+The stories write all their data themselves, below names that begin with `story`. Needs Debian's
 chromium, chromium-driver and python3-selenium.
 """
 
@@ -36,7 +36,7 @@ STOCK = [
 
 
 def stock_up(api):
-    """What every story may rely on."""
+    """Writes the data that every story may rely on."""
     picture = api.store("story/lamp.png", png(160, 120, [190, 120, 60]), "image/png")
     for place, colour in enumerate([[90, 140, 200], [170, 90, 160], [80, 160, 110]]):
         api.store(f"story/picture-{place}.png", png(160, 120, colour), "image/png")

@@ -1,4 +1,4 @@
-"""A console of its own for whoever is about to treat it badly: a database in a folder, and the process."""
+"""A separate console for hostile tests: a database in a folder, and the process."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ SECRET = "the-secret-of-the-shop"
 
 
 class Served:
-    """`ondol console` on a new database with one document, which has a secret."""
+    """`ondol console` on a new database with one document, which contains a secret."""
 
     def __init__(self, program, limit=None):
         self.program = program
@@ -21,7 +21,7 @@ class Served:
         self.start(limit)
 
     def tool(self, command, *arguments, text=None):
-        """Has the program do something to the database while nobody serves it."""
+        """Runs the program on the database while no process serves it."""
         done = subprocess.run(
             [self.program, command, self.directory, *arguments],
             input=text,
@@ -53,14 +53,14 @@ class Served:
 
     @property
     def descriptors(self):
-        """Files and sockets it has open; 0 where the system does not say it so."""
+        """The number of its open files and sockets; 0 if the system does not report it."""
         if not os.path.isdir("/proc/self/fd"):
             return 0
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     @property
     def memory(self):
-        """Bytes that the process has in memory; 0 where the system does not say it so."""
+        """The process's memory in bytes; 0 if the system does not report it."""
         if not os.path.isfile("/proc/self/statm"):
             return 0
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -82,7 +82,7 @@ class Served:
 
 
 def run(title, stories, *arguments):
-    """Tells stories one after the other; how many are not true."""
+    """Runs stories one after another; returns the number of failed ones."""
     failed = 0
     for story in stories:
         start = time.monotonic()

@@ -3,7 +3,7 @@
     python3 Tests/Browser/soak.py PROGRAM                  some hundred loads without a browser: half a minute
     python3 Tests/Browser/soak.py PROGRAM --minutes 60     ten pages of a browser that reload every second
 
-It fails where more than a few descriptors, or more than some megabytes, stay behind.
+It fails if more than a few descriptors, or more than some megabytes, stay in use.
 """
 
 import argparse
@@ -31,7 +31,7 @@ WATCH = base64.urlsafe_b64encode(json.dumps(WATCHES).encode()).decode().rstrip("
 
 
 def settled(served, most):
-    """Descriptors once those of pages that are gone are, too."""
+    """The number of descriptors after those of closed pages are gone."""
     end = time.monotonic() + 30
     while served.descriptors > most and time.monotonic() < end:
         time.sleep(0.1)
@@ -39,7 +39,7 @@ def settled(served, most):
 
 
 def load(served, round):
-    """One load of the page: its files, what it asks, a stream, and away without a word."""
+    """One load of the page: its files, its requests, a stream, and a silent end."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
     headers = {"Authorization": f"Bearer {served.token}"}
     names = set(re.findall(r'(?:src|href)="/?([^"]+)"', fetch(connection, "/").decode()))
@@ -54,7 +54,7 @@ def load(served, round):
     while b"event: state" not in text:
         text += answer.read1(65536)
     if round % 2:
-        # Away as a process is that was ended.
+        # Gone like a process that was killed.
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     answer.close()
     connection.close()

@@ -1,4 +1,4 @@
-"""Stories of documents: what an app writes is seen, what a person edits is written, and neither is lost."""
+"""Stories of documents: the page shows an app's writes, stores a person's edits, and loses neither."""
 
 from selenium.webdriver.common.keys import Keys
 
@@ -86,7 +86,7 @@ def a_field_is_edited_in_place_and_taken_back(t):
         "a field inside a map is written",
     )
     t.edit("price", "not a number")
-    t.see("An integer has digits only", ".editor")
+    t.see("An integer has only digits", ".editor")
     t.keys(Keys.ESCAPE)
     t.click("Undo")
     t.wait(
@@ -118,7 +118,7 @@ def two_editors_of_one_field_see_both_versions(t):
     t.driver.close()
     t.driver.switch_to.window(first)
     t.keys(Keys.ENTER)
-    t.see("Somebody else changed this first", "dialog")
+    t.see("Another commit changed this first", "dialog")
     assert "200" in t.text("dialog") and "100" in t.text("dialog"), t.text("dialog")
     assert number(t.api.document("story-items/shared")["fields"]["price"]) == "200", "nothing is written yet"
     t.click("Write mine")
@@ -126,7 +126,7 @@ def two_editors_of_one_field_see_both_versions(t):
         lambda: number(t.api.document("story-items/shared")["fields"]["price"]) == "100",
         "the person's own wins",
     )
-    # Other fields are no conflict: what the app wrote there stays.
+    # Other fields are no conflict: the app's write stays.
     t.wait(lambda: not t.all("dialog") and not t.all(".editor"), "the dialog is gone")
     t.edit("price", "300", save=False)
     t.api.patch("story-items/shared", stock=integer(77))
@@ -181,8 +181,7 @@ def a_document_is_added_copied_edited_as_json_and_deleted(t):
     t.click("JSON")
     area = t.named("The document as JSON")
     assert "9007199254740993" in area.get_attribute("value") and "1.0" in area.get_attribute("value")
-    t.js(
-        """const area = arguments[0]; area.value = area.value.replace('9007199254740993', '9007199254740995');
+    t.js( """const area = arguments[0]; area.value = area.value.replace('9007199254740993', '9007199254740995');
             area.dispatchEvent(new Event('input'))""",
         area,
     )
@@ -245,7 +244,8 @@ def hostile_texts_are_texts(t):
 
 
 def what_hides_in_a_name_is_seen(t):
-    """A name with a mark of direction in it looks like no other; editors and the app have what it is."""
+    """A name with a mark of direction looks like no other name. Editors and the app have the
+    original."""
     trick, seen = "\u202egnp.exe", "\\u{202e}gnp.exe"
     path = f"story-tricks/{trick}"
     value = "v\u009b2J\u202e\u00ad"

@@ -1,4 +1,4 @@
-"""How pages look and can be used: names, contrast, 360 pixels, the keyboard, and pictures to be looked at."""
+"""How pages look and can be used: names, contrast, 360 pixels, the keyboard, pictures for review."""
 
 from pathlib import Path
 
@@ -71,8 +71,7 @@ def the_keyboard_is_enough(t):
     visited = []
     for _ in range(40):
         t.keys(Keys.TAB)
-        focused = t.js(
-            """const one = document.activeElement;
+        focused = t.js( """const one = document.activeElement;
             return [one.getAttribute('aria-label') ?? one.innerText ?? '', one.localName,
               getComputedStyle(one).outlineStyle]"""
         )
@@ -107,7 +106,7 @@ def the_keyboard_is_enough(t):
 
 
 def the_page_is_light(t):
-    """All files of the page as they are served: what a browser fetches, uncompressed.
+    """All files of the page as the console serves them, uncompressed.
 
     The sources in Web have a sixth more bytes: the console leaves out indentation, empty lines and comments on
     lines of their own.

@@ -23,7 +23,7 @@ def the_tree_follows_and_is_edited(t):
     t.wait(
         lambda: t.api.call("GET", "tree/value", path="story/speed")["value"] == integer(100), "it is written"
     )
-    # Many children come a hundred at a time.
+    # Many children arrive a hundred at a time.
     t.js("document.querySelector('[data-path=\"story/many\"] .toggle').click()")
     t.click("Show 100 more")
     t.wait(lambda: len(t.all('[data-path^="story/many/"]')) == 150, "all children are shown")
@@ -56,14 +56,14 @@ def pictures_are_uploaded_shown_and_deleted(t):
     t.click("Delete", "aside button")
     t.click("Delete", "dialog button")
     t.wait(lambda: "new picture.png" not in t.text(".grid"), "it is gone")
-    # Something that only says that it is a picture is shown as a sheet of paper.
+    # A file that only claims to be a picture is shown as a sheet of paper.
     t.api.store("story/evil.png", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "image/png")
     t.go("#/storage/story/evil.png")
     t.see("evil.png", "aside")
     t.see("story/evil.png", "dl")
     assert not t.all(".preview img")
     t.go("#/storage?tab=accounting")
-    t.see("Held by nobody")
+    t.see("Without a holder")
     t.api.call(
         "DELETE",
         "object",
@@ -111,8 +111,7 @@ def indexes_are_made_and_dropped(t):
     t.unlock()
     t.click("New index")
     t.wait(
-        lambda: t.js(
-            """const select = document.querySelector('dialog select');
+        lambda: t.js( """const select = document.querySelector('dialog select');
             if (select) select.value = 'story-items';
             return select?.value === 'story-items'"""
         ),
@@ -165,7 +164,7 @@ def health_finds_tells_and_survives_a_reload(t):
     t.load()
     t.go("#/health")
     t.click("Verify")
-    # Running, or over already: a small database is checked before anybody can look.
+    # Running, or already finished: the check of a small database ends before anyone can look.
     t.wait(lambda: t.has(".task"), "the task is there")
     t.driver.refresh()
     t.wait(lambda: t.has(".task"), "the task is there after a reload")

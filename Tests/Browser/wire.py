@@ -1,9 +1,9 @@
-"""What no browser sends: requests written by hand onto a socket, each against a console that has a secret.
+"""Requests that no browser sends: handwritten ones on a socket, to a console that has a secret.
 
     python3 Tests/Browser/wire.py PROGRAM [--only WORD]
 
-After each story the console still answers whoever has the token, nothing in the database has changed, and
-nothing that came without the token has said anything of what is stored. Needs no browser.
+After each story the console still answers requests with the token, nothing in the database has
+changed, and no answer without the token has revealed anything from the database. Needs no browser.
 """
 
 import argparse
@@ -23,7 +23,7 @@ DATABASE = "/api/v1/database"
 
 
 class Answer:
-    """What came back; status 0 for a connection that was closed without a word."""
+    """An answer; status 0 for a connection that was closed without one."""
 
     def __init__(self, text, asked=b""):
         self.raw, self.asked = text, asked
@@ -45,13 +45,13 @@ class Wire:
         self.served, self.heard = served, []
         self.api = client.API(served.url)
         self.before = self.state()
-        # Begins to ask and never goes on: looked at in the end.
+        # Begins a request and never finishes it. It is checked at the end.
         self.unfinished = self.open()
         self.unfinished.settimeout(30)
         self.unfinished.sendall(b"GET / HT")
 
     def state(self):
-        """All there is: documents, tree, objects and the newest version."""
+        """The whole state: documents, tree, objects and the newest version."""
         read = self.api.call
         return [
             read("GET", "database")["version"],
@@ -65,14 +65,14 @@ class Wire:
         return socket.create_connection(("127.0.0.1", self.served.port), timeout=15)
 
     def head(self, method="GET", target=DATABASE, *lines, host=None, token=True):
-        """The head of a request as the page would send it, with these lines behind."""
+        """The head of a request as the page would send it, followed by these lines."""
         first = [f"{method} {target} HTTP/1.1"]
         first += [f"Host: {host or f'127.0.0.1:{self.served.port}'}"] if host != "" else []
         first += [f"Authorization: Bearer {self.served.token}"] if token else []
         return "\r\n".join([*first, *lines, "", ""]).encode()
 
     def send(self, data, until=None):
-        """Sends bytes and hears what comes until the other side has nothing more to say."""
+        """Sends bytes and reads until the other side sends no more."""
         with self.open() as wire:
             try:
                 wire.sendall(data)
@@ -102,7 +102,7 @@ class Wire:
         return Answer(text)
 
     def stranger(self, *arguments, **options):
-        """A request without the token. What it hears is looked at in the end."""
+        """A request without the token. Its answers are checked at the end."""
         answer = self.send(self.head(*arguments, token=False, **options))
         self.heard.append(answer.raw)
         return answer
@@ -124,7 +124,7 @@ def expect(answer, *statuses):
     return answer
 
 
-# MARK: - Who asks
+# MARK: - Callers
 
 
 def no_other_name_is_served(w):
@@ -137,7 +137,7 @@ def no_other_name_is_served(w):
             expect(w.stranger("GET", target, host=host), 421)
     for host in [f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"]:
         expect(w.send(w.head(host=host)), 200)
-    # A name that stands twice is two names, and one that can be read in two ways is none.
+    # A name that occurs twice is two names, and an ambiguous one is none.
     for first, second in [(f"127.0.0.1:{port}", f"evil.test:{port}"), (f"evil.test:{port}", f"127.0.0.1:{port}"),
                           (f"127.0.0.1:{port}", f"127.0.0.1:{port}")]:
         expect(w.send(w.head("GET", DATABASE, f"Host: {second}", host=first)), 421)
@@ -181,7 +181,7 @@ def no_token_no_data(w):
         expect(w.stranger(method, target, 'If-Match: "1"'), 401)
 
 
-# MARK: - What is asked
+# MARK: - Addresses and bodies
 
 
 def only_the_pages_files_are_files(w):
@@ -228,7 +228,7 @@ def ranges_are_ranges(w):
         expect(answer, 400)
     answer = expect(w.send(w.head("GET", content)), 200)
     assert answer.body == data
-    # The headers of bytes: never anything that a browser would show as a page.
+    # The headers of bytes: a browser must never show them as a page.
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"] == "attachment" and answer.headers["x-content-type-options"] == "nosniff"
     w.api.call("DELETE", "object", None, found["generation"], path="range/bytes")
@@ -306,7 +306,7 @@ def odd_bodies_are_refused(w):
     for text in texts:
         answer = w.send(w.head("POST", "/api/v1/query", f"Content-Length: {len(text)}") + text)
         expect(answer, 200, 400, 413)
-    # Values that go into the database and come back as they went, or not at all.
+    # Values that go into the database and come back unchanged, or not at all.
     kept = [{"$numberDouble": "NaN"}, {"$numberDouble": "-Infinity"}, {"$numberLong": str(2**63 - 1)}, {"$literal": {"$date": "x"}},
             {"$date": "0001-01-01T00:00:00.000001Z"}, {"$date": "9999-12-31T23:59:59.999999Z"}, "\u202e\u0000\ufeff", "😀" * 1000]
     wrong = [{"$numberLong": str(2**63)}, {"$numberDouble": "0x1"}, {"$date": "2026-02-30T00:00:00Z"}, {"$geoPoint": [91, 0]},
@@ -370,7 +370,7 @@ def odd_bodies_are_refused(w):
         answer = w.send(w.head("PUT", "/api/v1/document?path=secrets%2Fone", f"If-Match: {match}".encode().decode("latin-1"),
                                "Content-Length: 13") + b'{"fields":{}}')
         expect(answer, 400, 409)
-    # Noise of all kinds, the same for one seed.
+    # Noise of all kinds, the same for the same seed.
     for number in range(300):
         body = bytes(draw.choice(b'{}[]",:0123456789eE+-.\\u$ntrufalse \xff\x00') for _ in range(draw.randrange(60)))
         target = draw.choice(["query", "count", "delete", "indexes", "tasks", "document?collection=odd", "tree?path=a"])
@@ -383,7 +383,7 @@ def odd_bodies_are_refused(w):
     w.before = changed
 
 
-# MARK: - How it is asked
+# MARK: - Form of requests
 
 
 def framing_is_strict(w):
@@ -393,7 +393,7 @@ def framing_is_strict(w):
                  w.head("POST", "/api/v1/query", "Content-Length: 99999999999999999999"),
                  w.head("POST", "/api/v1/query", "Transfer-Encoding: gzip"),
                  w.head("POST", "/api/v1/query", "Transfer-Encoding: chunked, gzip")]:
-        # What is behind is no second request, whatever it says.
+        # The bytes after it are not a second request, whatever they contain.
         answers = w.send(head + b"0\r\n\r\n" + own, until=b"never")
         assert answers.raw.count(b"HTTP/1.1 ") <= 1 and serving.SECRET.encode() not in answers.raw, answers.raw[:500]
         assert b"HTTP/1.1 200" not in answers.raw, answers.raw[:500]
@@ -403,7 +403,7 @@ def framing_is_strict(w):
     for size in [b"-1", b"x", b"", b"FFFFFFFFFFFFFFFFF", b"0x5", b"+5", b" 5"]:
         answers = w.send(chunked + size + b"\r\n{}\r\n0\r\n\r\n" + own, until=b"never")
         assert b"HTTP/1.1 200" not in answers.raw, f"{size}: {answers.raw[:500]}"
-    # One that is longer than memory is fine, and comes to nothing when it does not come.
+    # A length beyond memory is fine, and has no effect if the bytes do not come.
     with w.open() as wire:
         wire.sendall(chunked + b"7FFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n" + own)
         wire.shutdown(socket.SHUT_WR)
@@ -416,7 +416,8 @@ def framing_is_strict(w):
 
 
 def what_is_refused_is_not_asked_behind_it(w):
-    """A body that nobody wanted is no request: what another site's page posts could be one."""
+    """A refused body is not a request, although another site's page could post one that looks like
+    it."""
     hidden = w.head("DELETE", "/api/v1/document?path=secrets%2Fone", 'If-Match: "1"')
     for size in [0, 100, 5000, 70_000, 3 << 20, 9 << 20]:
         body = b"x" * size + b"\r\n" + hidden * 3
@@ -426,7 +427,7 @@ def what_is_refused_is_not_asked_behind_it(w):
             found = re.findall(rb"HTTP/1\.1 (\d+)", answers.raw)
             assert found in ([b"403", b"404"], [b"403"], [b"200", b"404"]), f"{method} {target} {size}: {found}"
             w.heard.append(answers.raw)
-        # The same in a body that comes in chunks, and by somebody who has the token.
+        # The same in a chunked body, and from a client with the token.
         chunks = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
         for head in [w.head("POST", "/api/v1/query", "Origin: http://evil.test", "Transfer-Encoding: chunked", token=False),
                      w.head("GET", "/", "Transfer-Encoding: chunked", token=False),
@@ -443,7 +444,7 @@ def old_clients_and_careful_ones_are_answered(w):
     assert "transfer-encoding" not in expect(answer, 200).headers and len(answer.rest) > 512, answer.headers
     answer = w.send(w.head("GET", DATABASE, "Connection: close"), until=b"never")
     assert expect(answer, 200).headers["connection"] == "close"
-    # A body that is announced comes when it is wanted, and not when it is refused.
+    # An announced body comes when the server wants it, and not when the request is refused.
     with w.open() as wire:
         wire.sendall(w.head("POST", "/api/v1/count", "Content-Length: 19", "Expect: 100-continue"))
         assert w.hear(wire, until=b"\r\n\r\n").status == 100
@@ -462,7 +463,8 @@ def requests_come_in_a_row(w):
 
 
 def a_head_has_a_limit(w):
-    """Long ones are read as fast as short ones, and not for ever: other sites' pages send them, too."""
+    """Long heads are read as fast as short ones, and not without end, because other sites' pages
+    can send them."""
     for head in [w.head("GET", DATABASE, "X-Long: " + "x" * 100_000), w.head("GET", f"{DATABASE}#" + "x" * 100_000)]:
         start = time.monotonic()
         expect(w.send(head), 200, 401, 404)
@@ -487,7 +489,7 @@ def bodies_have_a_limit(w):
         except OSError:
             pass
         expect(w.hear(wire), 413)
-    # One that says it is far longer than memory costs nothing until it comes.
+    # A claimed length far beyond memory costs nothing until the bytes come.
     memory = w.served.memory
     wires = []
     for _ in range(20):
@@ -526,7 +528,8 @@ def connections_are_few_and_who_is_idle_longest_goes(w):
 
 
 def a_process_without_descriptors_lives(w):
-    """Somebody takes all that the process may have; when that is over, it answers again."""
+    """A client takes all of the process's descriptors. When that ends, the process answers
+    again."""
     with serving.Served(w.served.program, limit=64) as served:
         other = Wire(served)
         wires = []
@@ -543,7 +546,8 @@ def who_hangs_up_is_forgotten(w):
     w.is_well()
     before = w.served.descriptors
     for place in range(60):
-        # Half a head, a head and no body, a head and half-closed, a reset while the answer is under way.
+        # Half a head, a head without a body, a half-closed connection after a head, and a reset
+        # during the answer.
         with w.open() as wire:
             if place % 4 == 0:
                 wire.sendall(w.head()[:40])
@@ -598,8 +602,9 @@ def who_never_goes_on_is_dropped(w):
 
 
 def nobody_guesses_the_token(w):
-    """The last one: this console answers nobody for up to a minute."""
-    # A minute that is about to end would begin to count anew.
+    """This story is the last one, because afterwards the console answers nobody for up to a
+    minute."""
+    # A minute that is about to end would restart the count.
     while time.time() % 60 > 50:
         time.sleep(0.2)
     statuses = [w.stranger("GET", DATABASE, f"Authorization: Bearer {n:064x}").status for n in range(150)]
@@ -607,7 +612,7 @@ def nobody_guesses_the_token(w):
     assert statuses.index(429) <= 101, statuses
     answer = w.stranger("GET", DATABASE)
     assert 0 < int(expect(answer, 429).headers["retry-after"]) <= 60
-    # The page itself and its files are there.
+    # The page itself and its files exist.
     expect(w.stranger("GET", "/"), 200)
     assert w.served.is_running
 

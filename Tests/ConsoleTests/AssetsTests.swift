@@ -1,4 +1,4 @@
-// What a browser gets of the files in Web: all of them, and less than people edit.
+// The files in Web as a browser receives them: all of them, and smaller than their sources.
 
 import Testing
 
@@ -13,8 +13,8 @@ import Testing
     #expect(Assets.files.keys.count { $0.hasSuffix(".js") } > 20)
   }
 
-  /// The limit is on what a browser fetches.
-  @Test func `What travels is 150 kB at most`() {
+  /// The limit applies to what a browser downloads.
+  @Test func `A browser downloads at most 150 kB`() {
     let bytes = Assets.files.values.reduce(0) { $0 + $1.utf8.count }
     #expect(bytes > 100_000)
     #expect(bytes <= 150_000)

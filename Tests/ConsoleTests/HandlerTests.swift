@@ -1,5 +1,5 @@
-// The console's handler without a server: who is let in, what each route answers, and what it says
-// against requests that are wrong.
+// The console's handler without a server: which requests it admits, each route's answer, and its
+// responses to wrong requests.
 
 import Foundation
 import Ondol
@@ -22,7 +22,7 @@ struct ConsoleBench {
     handler.serve(on: 8080)
   }
 
-  /// Asks with the token, from the page's own origin, unless the headers say otherwise.
+  /// Sends a request with the token, from the page's own origin, unless the headers say otherwise.
   func ask(
     _ method: String, _ route: String, _ body: String = "", match: String? = nil,
     headers: [(name: String, value: String)] = [], isAPI: Bool = true
@@ -61,7 +61,9 @@ struct ConsoleBench {
     ("Sec-Fetch-Site", "same-site", 403), ("Sec-Fetch-Site", "same-origin", 200),
     ("Authorization", "Bearer wrong", 401), ("Authorization", "secret", 401),
   ])
-  func `Whoever is not the page is refused`(name: String, value: String, status: Int) async throws {
+  func `Requests from elsewhere than the page are refused`(name: String, value: String, status: Int)
+    async throws
+  {
     let bench = try await ConsoleBench()
     #expect(try await bench.status("GET", "database", headers: [(name, value)]) == status)
   }
@@ -85,13 +87,13 @@ struct ConsoleBench {
     #expect(answer.response.headers.contains { $0.name == "Retry-After" })
   }
 
-  /// Twenty bodies, each within its limit, kept 577 MB.
-  @Test func `Long bodies have one limit together, and room again once they are answered`()
+  /// Twenty bodies, each within its limit, once kept 577 MB.
+  @Test func `Long bodies share one limit, and free it once they are answered`()
     async throws
   {
     let bench = try await ConsoleBench()
     let piece = [UInt8](repeating: UInt8(ascii: " "), count: 31 << 20)
-    /// A body of one piece, which says that it was taken and ends when it is told to.
+    /// A body of one piece, which reports that it was taken and ends on command.
     @Sendable func ask(
       _ taken: AsyncStream<Void>.Continuation, _ end: AsyncStream<Void>
     ) async -> ConsoleResponse {
@@ -117,7 +119,7 @@ struct ConsoleBench {
     await both.next()
     _ = await second
     await both.next()
-    // Only the first one's piece is kept now.
+    // Only the first body's piece is kept now.
     #expect(await ask(taken.continuation, over.stream).status == 400)
     let others = AsyncStream.makeStream(of: Void.self)
     async let third = ask(taken.continuation, others.stream)
@@ -181,7 +183,7 @@ struct ConsoleBench {
     #expect(try await bench.status("DELETE", path, match: "\(version)") == 409)
   }
 
-  @Test func `Nothing is written where nothing may be`() async throws {
+  @Test func `Without write access nothing is written`() async throws {
     let bench = try await ConsoleBench(.read)
     for (method, route) in [
       ("PUT", "document?path=a%2Fb"), ("POST", "document?collection=a"), ("POST", "delete"),
@@ -193,7 +195,8 @@ struct ConsoleBench {
     #expect(try await bench.status("POST", "tasks", "{\"kind\":\"verify\"}") == 200)
   }
 
-  @Test func `Queries answer pages, plans, groups and where a condition is wrong`() async throws {
+  @Test func `Queries answer pages, plans, groups and the place of a wrong condition`() async throws
+  {
     let bench = try await ConsoleBench()
     for number in 0..<7 {
       try await bench.database.document("n/\(number)").setData(["v": number])
@@ -219,7 +222,7 @@ struct ConsoleBench {
     #expect(sum.text.contains("\"values\":[{\"$numberLong\":\"21\"}]"))
   }
 
-  @Test func `The tree is written while it is what was seen`() async throws {
+  @Test func `The tree is written only if it is unchanged since it was read`() async throws {
     let bench = try await ConsoleBench()
     #expect(try await bench.status("PUT", "tree?path=a%2Fb", "{\"value\":1}") == 200)
     let late = try await bench.ask("PUT", "tree?path=a%2Fb", "{\"value\":2,\"expected\":3}")
@@ -228,9 +231,9 @@ struct ConsoleBench {
     #expect(try await bench.database.tree.child("a/b").getData().value == 2)
   }
 
-  /// Levels of random trees, in pages of random length, against what reading all of it gives.
+  /// Levels of random trees, in pages of random length, compared with reading everything.
   @Test(arguments: 0..<12)
-  func `A level of the tree is what is there`(seed: Int) async throws {
+  func `A level of the tree shows the stored nodes`(seed: Int) async throws {
     let bench = try await ConsoleBench()
     var random = Noise(state: UInt64(seed) &* 6_007 &+ 3)
     func value(_ depth: Int) -> Value {
@@ -282,7 +285,7 @@ struct ConsoleBench {
     }.joined()
   }
 
-  @Test func `Children are counted so far, and what has more says so`() async throws {
+  @Test func `Children are counted up to a limit, and nodes with more say so`() async throws {
     let bench = try await ConsoleBench()
     var many: [String: Value] = [:]
     for number in 0..<150 { many["n\(number)"] = .integer(1) }
@@ -292,7 +295,7 @@ struct ConsoleBench {
     #expect(answer.text.contains("{\"key\":\"many\",\"children\":100,\"uncounted\":true}"))
   }
 
-  @Test func `Changes that are kept are shown to who opens the console later`() async throws {
+  @Test func `A console opened later shows the kept changes`() async throws {
     var options = Database.Options()
     options.changeRetention = .init()
     let folder = FileManager.default.temporaryDirectory.appending(path: "kept-\(UUID())")
@@ -362,7 +365,7 @@ struct ConsoleBench {
     #expect(bytes == Array("b>".utf8))
   }
 
-  @Test func `Wrong requests are told what is wrong`() async throws {
+  @Test func `Wrong requests get the reason`() async throws {
     let bench = try await ConsoleBench()
     #expect(try await bench.status("GET", "nothing") == 404)
     #expect(try await bench.status("GET", "database?odd=1") == 400)
@@ -375,8 +378,8 @@ struct ConsoleBench {
 }
 
 @Suite struct `The console's stream` {
-  /// Writes that come faster than the page takes its events: every commit is told or counted, the
-  /// newest among those that are told.
+  /// Writes that come faster than the page takes its events: every commit is reported or counted,
+  /// the newest among the reported ones.
   @Test func `A feed tells the newest and counts those before`() async throws {
     let bench = try await ConsoleBench()
     let watch = Data("[{\"id\":\"w\",\"kind\":\"feed\"}]".utf8).base64EncodedString()
@@ -386,7 +389,7 @@ struct ConsoleBench {
     var versions: [Int] = []
     var counted = 0
     for round in 0..<4 {
-      // More than are remembered, in the third round.
+      // In the third round, more than the monitor remembers.
       let writes = [1, 20, 1_500, 300][round]
       for number in 0..<writes {
         try await bench.database.document("n/a").setData(
@@ -411,7 +414,7 @@ struct ConsoleBench {
     bench.handler.close()
   }
 
-  @Test func `It begins with everything and goes on with what changes`() async throws {
+  @Test func `It begins with everything and continues with changes`() async throws {
     let bench = try await ConsoleBench()
     try await bench.database.document("n/a").setData(["v": 1])
     let watch = "[{\"id\":\"w\",\"kind\":\"query\",\"collection\":\"n\",\"limit\":50}]"

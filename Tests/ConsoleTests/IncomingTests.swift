@@ -1,5 +1,5 @@
-// What comes over a connection: a head in one form only, bodies by their length or in chunks,
-// however the bytes are cut, and nothing in a body is ever a request.
+// Incoming bytes of a connection: a head in one form only, bodies by their length or in chunks,
+// however the bytes are cut. Nothing in a body is ever a request.
 
 import Ondol
 import OndolEngine
@@ -7,7 +7,7 @@ import Testing
 
 @testable import OndolConsole
 
-/// A connection that gives what is written, in pieces.
+/// A connection that delivers the bytes in pieces.
 private func incoming(_ bytes: [UInt8], cut pieces: [Int] = []) -> Incoming {
   let rest = Guarded((bytes: bytes[...], pieces: pieces[...]))
   return Incoming(Patience()) {
@@ -48,7 +48,7 @@ private func body(_ incoming: Incoming) async throws -> [UInt8] {
     await #expect(throws: ConsoleFailure.self) { try await connection.head() }
   }
 
-  @Test func `Fields that stand twice are told twice`() throws {
+  @Test func `Repeated fields are reported twice`() throws {
     let head = try RequestHead(
       Array("GET /a?b HTTP/1.1\r\nHost: a\r\nhOST:\tb \r\nX:\r\nConnection: x, Close\r\n".utf8))
     #expect(head.method == "GET")
@@ -85,16 +85,16 @@ private func body(_ incoming: Incoming) async throws -> [UInt8] {
     #expect(await connection.skip(atMost: 1 << 20) == false)
   }
 
-  /// Requests one after the other, in pieces of any size, against what was sent; and cut off
-  /// anywhere, when nothing comes that was not sent.
+  /// Requests one after another, in pieces of any size, compared with the sent ones; and cut off
+  /// anywhere, when nothing arrives that was not sent.
   @Test(arguments: 0..<60)
-  func `Requests in a row are what was sent`(seed: Int) async throws {
+  func `Consecutive requests arrive as sent`(seed: Int) async throws {
     var random = Noise(state: UInt64(seed) &* 7_919 &+ 1)
     var sent: [(target: String, body: [UInt8])] = []
     var bytes: [UInt8] = []
     for number in 0..<Int.random(in: 1...6, using: &random) {
       let length = [0, 1, 50, 5_000].randomElement(using: &random) ?? 0
-      // Bodies full of what could be requests.
+      // Bodies full of possible requests.
       let text = Array("\r\n\r\nDELETE /\(number) HTTP/1.1\r\n\r\n0\r\n\r\n".utf8)
       let body = (0..<length).map { text[$0 % text.count] }
       sent.append(("/\(number)", body))
@@ -134,7 +134,7 @@ private func body(_ incoming: Incoming) async throws -> [UInt8] {
   }
 }
 
-/// Numbers that come again.
+/// Reproducible random numbers.
 struct Noise: RandomNumberGenerator {
   var state: UInt64
 

@@ -1,5 +1,5 @@
-// What people see in the pages of names and values has the same characters in sight as the tool:
-// the list is written twice, in two languages, and is one list.
+// The console's pages make the same characters visible in names and values as the tool: the list
+// exists twice, in two languages, and must be one list.
 
 import OndolJSON
 import Testing
@@ -7,13 +7,13 @@ import Testing
 @testable import OndolConsole
 
 @Suite struct `Text in the console's pages` {
-  /// The ranges of the expression in `dom.js` that finds what nobody sees.
+  /// The ranges of the expression in `dom.js` that finds invisible characters.
   private func ranges() throws -> [ClosedRange<UInt32>] {
     let page = try #require(Assets.files["dom.js"])
     let start = try #require(page.firstRange(of: "const HIDDEN = "))
     let end = try #require(page[start.upperBound...].firstRange(of: "\"gu\""))
     let parts = page[start.upperBound..<end.lowerBound].split(separator: "`")
-    // What stands between backquotes, every other part.
+    // The parts between backquotes: every other one.
     let text = parts.indices.filter { !$0.isMultiple(of: 2) }.map { parts[$0] }.joined()
     let expression = #/\\(?:x(?<x>..)|u\{(?<long>[^}]*)\}|u(?<u>....)|(?<zero>0))(?<dash>-)?/#
     var ranges: [ClosedRange<UInt32>] = []
@@ -38,7 +38,7 @@ import Testing
     #expect(shown == numbers(VisibleText.hidden))
   }
 
-  /// The other ways to put a text into a page would go around the function.
+  /// The other ways to put a text into a page would bypass the function.
   @Test func `All texts of a database go through one function`() {
     for (name, page) in Assets.files where name.hasSuffix(".js") && name != "dom.js" {
       #expect(!page.contains("createTextNode") && !page.contains("innerText"), "\(name)")

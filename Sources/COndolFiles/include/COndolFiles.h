@@ -1,4 +1,4 @@
-// The text files that programs carry: the compiler reads them where they are edited, by `#embed`,
+// The text files that programs contain. The compiler reads them from their sources with `#embed`,
 // so there is no second copy of them and nothing that writes one.
 
 #ifndef CONDOLFILES_H
@@ -8,7 +8,7 @@
 
 #pragma clang assume_nonnull begin
 
-/// A file in the program's memory, there for as long as the program runs.
+/// A file in the program's memory, which lives as long as the program.
 struct ondol_file {
   const char *name;
   /// UTF-8, with a zero at its end.

@@ -1,4 +1,4 @@
-// Talks to the server: the token, requests, and what their failures say. The token comes in the
+// Calls the server: the token, requests, and the messages of their failures. The token comes in the
 // fragment, which no server and no log sees, and stays in this tab's session.
 
 const KEY = "ondol.token";
@@ -87,7 +87,7 @@ export function upload(parameters, file, match, progress) {
     request.upload.onprogress = (event) => progress(event.loaded / Math.max(1, event.total));
     request.onload = () => request.status === 200
       ? resolve(request.response) : reject(new Failure(request.status, request.response ?? {}));
-    request.onerror = () => reject(new Failure(0, { message: "The upload broke off." }));
+    request.onerror = () => reject(new Failure(0, { message: "The upload was interrupted." }));
     request.send(file);
   });
 }

@@ -1,5 +1,5 @@
-// The frame: what database this is, whether it is live, the lock, and the pages. Begins by taking
-// the token out of the address.
+// The frame: the name of the database, whether the page is live, the lock, and the pages. It begins
+// by removing the token from the address.
 
 import { keepToken, onRefused, takeToken } from "./api.js";
 import { button, failure, h, icon, label, mark, replace, seen } from "./dom.js";
@@ -134,7 +134,7 @@ async function begin() {
     return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
   }
   onRefused(() => askForToken("This token is of an earlier start. Open the address that was printed last."));
-  // Something is to be seen before anything is known.
+  // The page shows something before it knows anything.
   const frame = document.createElement("ondol-console");
   replace(document.body, frame);
   try {

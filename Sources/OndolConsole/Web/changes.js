@@ -40,7 +40,7 @@ class ChangesPage extends Page {
       this.changes = answer.changes;
       this.source.hidden = answer.source === "log";
       replace(this.source, icon("warn"), h("span",
-        "These are the commits this process has seen since it was opened. ",
+        "These are the commits that this process has seen since it opened the database. ",
         "To keep them, open the database with ",
         h("code", "options.changeRetention = .init(duration: .seconds(86_400))"), "."));
       this.#draw();
@@ -70,7 +70,7 @@ class ChangesPage extends Page {
   #draw(fresh = 0) {
     this.waiting = 0;
     if (!this.changes.length) {
-      return replace(this.log, empty("No changes yet", "Every commit shows up here as it happens."));
+      return replace(this.log, empty("No changes yet", "Every commit appears here as it happens."));
     }
     const open = new Set([...this.log.querySelectorAll("[open]")].map((one) => one.dataset.version));
     return replace(this.log, [...this.changes].reverse().map((change, place) =>

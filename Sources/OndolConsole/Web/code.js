@@ -1,4 +1,4 @@
-// The query as Swift and as a line for the shell, to be copied into an app or a terminal.
+// The query as Swift and as a line for the shell, for copying into an app or a terminal.
 
 import { copy } from "./document.js";
 import { h, tool } from "./dom.js";

@@ -1,5 +1,5 @@
-// The box for a condition: runs on Enter or after a pause, offers the fields that are known, and shows
-// where a mistake is.
+// The box for a condition: runs on Enter or after a pause, offers the known fields, and marks the
+// place of a mistake.
 
 import { h, later, replace } from "./dom.js";
 
@@ -32,7 +32,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
     ran = input.value;
     run(input.value.trim());
   };
-  // A text that ends within a word or a quote is not finished: it waits for Enter.
+  // A text that ends within a word or a quote is not finished, and waits for Enter.
   const pausing = later(PAUSE, () => {
     if (list.hidden && (!input.value.trim() || /(['"\])\d]|true|false|null)\s*$/.test(input.value))) submit();
   });
@@ -85,7 +85,7 @@ export function conditionBox({ value, run, fields, label = "Condition",
     else if (!list.hidden && chosen >= 0 && ["Enter",
       "Tab"].includes(event.key)) list.children[chosen].dispatchEvent(new Event("mousedown"));
     else if (event.key === "Enter") {
-      // The page's own keys work again; a mistake brings the field back.
+      // The page's own keys work again; a mistake returns to the field.
       isEntered = true;
       input.blur();
       submit();

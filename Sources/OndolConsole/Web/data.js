@@ -22,7 +22,7 @@ class DataPage extends Page {
     this.watch({ kind: "collections" }, (event, data) => {
       this.collections = data.collections ?? [];
       this.#drawList();
-      // Somebody may be on the way to another page, whose address must stay.
+      // The user may be on the way to another page, whose address must stay.
       const { page, steps } = route();
       if (page === "data" && !steps.length && this.collections.length && innerWidth > 760) {
         go(address("data", this.collections[0].path), { replace: true });
@@ -66,7 +66,7 @@ class DataPage extends Page {
     replace(this.list, h("header", h("h2", "Collections"),
       edit("Start a collection", () => startCollection(""), { sign: "plus", bare: true })),
       links.length ? h("nav", { label: "Collections" }, links)
-      : empty("No documents yet", "What the app writes shows up here at once.",
+      : empty("No documents yet", "The app's documents appear here at once.",
         edit("Start a collection", () => startCollection(""), { sign: "plus" })));
   }
 
@@ -74,8 +74,8 @@ class DataPage extends Page {
     this.results?.end();
     this.table = null;
     replace(this.middle, empty("Choose a collection", this.collections?.length
-      ? "Its documents follow what the app writes."
-        : "There is nothing to choose from yet."));
+      ? "Its documents follow the app's writes."
+        : "There is nothing to choose yet."));
   }
 
   async #drawDocuments() {
@@ -135,7 +135,7 @@ class DataPage extends Page {
         button("Show all", () => this.#ask("", this.order)))
         : empty("No documents here", others
           ? `There are documents in ${others}.`
-          : "What the app writes shows up here at once."));
+          : "The app's documents appear here at once."));
     }
     const isFirst = !this.isLoaded;
     this.isLoaded = true;
@@ -212,7 +212,7 @@ class DataPage extends Page {
     if (path === this.shown) return;
     this.shown = path;
     if (!path) {
-      replace(this.right, empty("No document chosen", "Choose one to see its fields."));
+      replace(this.right, empty("No document selected", "Select one to see its fields."));
       return;
     }
     const pane = new DocumentPane();

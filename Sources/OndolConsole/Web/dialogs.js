@@ -1,4 +1,4 @@
-// What lies over the page: questions, notes that go away, and the view of two versions.
+// Everything above the page: questions, temporary notes, and the view of two versions.
 
 import { button, failure, h, icon, label, seen, table, tool } from "./dom.js";
 import { brief, isSame, kind } from "./values.js";
@@ -89,11 +89,11 @@ export function conflict(path, stored, mine) {
   const all = [...new Set([...Object.keys(stored ?? {}), ...Object.keys(mine ?? {})])].sort();
   const different = all.filter((name) => !stored || !mine || !Object.hasOwn(stored, name)
     || !Object.hasOwn(mine, name) || !isSame(stored[name], mine[name]));
-  return dialog("Somebody else changed this first", [
-    h("p", h("code", path), " is no longer as it was when you began. Which version is to stay?"),
+  return dialog("Another commit changed this first", [
+    h("p", h("code", path), " has changed since you began. Which version do you want to keep?"),
     h("div.scroll", fieldTable(different, stored, mine, ["Field", "Stored now", "Yours"])),
     h("p.muted", `${all.length - different.length} other fields are the same in both. `,
-      "Cancel keeps what is stored."),
+      "Cancel keeps the stored version."),
   ], { action: "Write mine", wide: true });
 }
 

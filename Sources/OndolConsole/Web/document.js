@@ -1,5 +1,5 @@
-// One document: its fields, edited in place; its JSON; what is below it. It follows the document, and
-// what somebody is typing survives whatever happens to it meanwhile.
+// One document: its fields, edited in place; its JSON; everything below it. It follows the
+// document, and unsaved typing survives all changes in the meantime.
 
 import { get } from "./api.js";
 import { attempt, confirm, dialog, note } from "./dialogs.js";
@@ -50,7 +50,7 @@ export class DocumentPane extends HTMLElement {
     this.isGone = false;
     this.document = data.document;
     if (!data.document) {
-      return replace(this, h("div.panehead", this.#close()), empty("There is no such document",
+      return replace(this, h("div.panehead", this.#close()), empty("This document does not exist",
         `Nothing is stored at ${this.path}. It may have been deleted, or only documents below it exist.`),
       this.below = h("div", this.#below()));
     }
@@ -90,7 +90,7 @@ export class DocumentPane extends HTMLElement {
       h("time", { datetime: document.created, title: local(document.created) },
         `created ${shortTime(document.created)}`)),
     isGone && h("div.banner", { role: "alert" }, icon("warn"),
-      h("p", "Deleted by another commit. What you see here is how it was last."),
+      h("p", "Deleted by another commit. This is its last state."),
       button("Create again", () => this.#restore(), { kind: "small" })),
     h("div.row.tools",
       edit("Add field", () => this.#add(), { sign: "plus" }),
@@ -207,7 +207,7 @@ export class DocumentPane extends HTMLElement {
       label("Value", area),
     ], {
       action: "Add", submit: async () => {
-        if (Object.hasOwn(this.document.fields, name.value)) throw new Error("It is there already.");
+        if (Object.hasOwn(this.document.fields, name.value)) throw new Error("It exists already.");
         const typed = readTyped(kinds.value, area.value);
         return this.#write(step(name.value), { set: { [step(name.value)]: typed } },
           `${name.value} of ${this.document.id} added`);
@@ -217,7 +217,7 @@ export class DocumentPane extends HTMLElement {
   }
 
   async #duplicate() {
-    const id = h("input", { placeholder: "an id of its own" });
+    const id = h("input", { placeholder: "an automatic id" });
     const collection = this.path.split("/").slice(0, -1).join("/");
     const made = await dialog("Duplicate the document", label("Id of the copy", id), {
       action: "Duplicate", submit: () => createDocument(collection, id.value, this.document.fields),
@@ -229,7 +229,7 @@ export class DocumentPane extends HTMLElement {
     const hasBelow = this.collections.length > 0;
     const what = hasBelow ? `The document and everything below it goes: ${this.collections
       .map((one) => `${counted(one.count, "document")} in ${one.id}`).join(", ")}. This cannot be undone.`
-      : "The document goes. Undo brings it back.";
+      : "This deletes the document. Undo restores it.";
     await confirm("Delete the document?", what, "Delete", async () => {
       if (await deleteDocument(this.document, hasBelow)) go(this.back);
     }, this.document.id);
@@ -270,7 +270,7 @@ export async function startCollection(below) {
 
 /** Asks for a document's id and its fields as JSON. */
 export async function newDocumentDialog(title, action, collection, ...more) {
-  const id = h("input", { placeholder: "an id of its own" });
+  const id = h("input", { placeholder: "an automatic id" });
   const fields = h("textarea.json.short");
   fields.value = "{\n  \n}";
   return dialog(title, [more, label("Id of the document", id),

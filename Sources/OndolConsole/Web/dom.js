@@ -1,7 +1,7 @@
-// Makes elements out of names, attributes and texts. Whatever comes from a database ends up in text
-// nodes and in attributes that cannot run anything; there is no way here to parse markup. What people
-// read has everything in sight: controls and marks of direction stand as their numbers, so that no
-// name looks like another one. Values that are edited, copied or sent stay what they are.
+// Makes elements out of names, attributes and texts. All data of the database goes into text nodes
+// and into attributes that cannot run anything. There is no way here to parse markup. Text for
+// people has everything visible: controls and marks of direction appear as their numbers, so that
+// no name looks like another one. Values that are edited, copied or sent stay unchanged.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -43,7 +43,7 @@ export function h(name, ...rest) {
   const hasAttributes = first?.constructor === Object;
   // Before the children, whose line breaks depend on it.
   element.className = classes.join(" ") || first?.class || "";
-  // Only one that says so submits its form.
+  // Only a button that says so submits its form.
   if (tag === "button") element.type = tag;
   if (tag === "input" || tag === "textarea") {
     element.autocomplete = "off";

@@ -23,7 +23,7 @@ const FORMS = {
     read: (input) => {
       const trimmed = input.trim();
       if (!/^-?\d+$/.test(trimmed) || BigInt.asIntN(64, BigInt(trimmed)) !== BigInt(trimmed)) {
-        throw new Error("An integer has digits only and fits 64 bits.");
+        throw new Error("An integer has only digits and fits in 64 bits.");
       }
       return { $numberLong: String(BigInt(trimmed)) };
     },
@@ -247,7 +247,7 @@ function extras(value) {
   switch (kind(value)) {
     case "reference": return h("a.goto", { href: address("data", inner), label: `Open ${inner}` },
       icon("right"));
-    // What is stored of one with a key says nothing.
+    // The stored bytes of one with a key are unreadable.
     case "blob": return [pictureOf(inner.key ? null : inner.sha256, inner.contentType ?? "content", "thumb"),
       inner.path && h("a.goto", {
       href: address("storage", inner.path), label: `Open ${inner.path}`,

@@ -1,4 +1,4 @@
-// Checks and upkeep, one at a time: they run in the server, so a page that is loaded anew sees them.
+// Checks and upkeep, one at a time: they run in the server, so a reloaded page sees them.
 
 import { ask, post, remove, save } from "./api.js";
 import { attempt, note } from "./dialogs.js";
@@ -11,7 +11,7 @@ import { counted, grouped, local, shortTime, size } from "./values.js";
 class HealthPage extends Page {
   begin() {
     const depth = choice([["structure", "Quick: structure"], ["blocks", "Every byte"],
-      ["full", "Full: what rows mean"]], { label: "How thorough" });
+      ["full", "Full: the meaning of rows"]], { label: "How thorough" });
     const speed = choice([["", "No limit"], ["4000000", "4 MB/s"], ["16000000", "16 MB/s"],
       ["64000000", "64 MB/s"]], { label: "Speed limit" });
     this.index = choice([], { label: "Index" });
@@ -23,14 +23,14 @@ class HealthPage extends Page {
     replace(this, h("header", h("h1", "Health")), h("div.actions",
       action("Verify", "Looks for damage and changes nothing.", depth,
         button("Verify", () => run({ kind: "verify", depth: depth.value }), { kind: "primary" })),
-      action("Backup", "The database as it is now, as a tar archive. Unpacked it is a database.", null,
+      action("Backup", "The current database, as a tar archive. Unpacked, it is a database.", null,
         button("Download backup.ondol.tar", () => this.#backup(), { sign: "down" })),
-      action("Compact", "Merges files, so that what was deleted takes no space.", speed,
+      action("Compact", "Merges files, so that deleted data takes no space.", speed,
         button("Compact", () => edit(() => ({ kind: "compact",
         ...(speed.value ? { bytesPerSecond: Number(speed.value) } : {}) })))),
-      action("Reclaim", "Gives up contents that nobody holds any more.", null,
+      action("Reclaim", "Deletes contents without a holder.", null,
         button("Reclaim", () => edit(() => ({ kind: "reclaim" })))),
-      action("Rebuild an index", "Builds it anew from its documents.", this.index,
+      action("Rebuild an index", "Builds it again from its documents.", this.index,
         button("Rebuild", () => edit(() => {
         const [group, collection, name] = JSON.parse(this.index.value);
         return { kind: "rebuildIndex", [group ? "group" : "collection"]: collection, name };
@@ -55,7 +55,7 @@ class HealthPage extends Page {
   #draw(event, { tasks, error }) {
     if (event === "problem") return replace(this.place, failure(error));
     return replace(this.place, tasks.length ? tasks.map((one) => this.#task(one))
-      : empty("No task yet", "Verify keeps nobody out."));
+      : empty("No task yet", "Verify does not block anything."));
   }
 
   #task(task) {

@@ -1,4 +1,4 @@
-// All indexes: what they are, how far, how large and whether anybody uses them.
+// All indexes: their definitions, progress, size, and whether queries use them.
 
 import { get, post, remove } from "./api.js";
 import { confirm, dialog, note } from "./dialogs.js";
@@ -26,7 +26,7 @@ class IndexesPage extends Page {
       grouped(one.entries), size(one.bytes), one.uses ? `${grouped(one.uses)} times`
         : h("span.muted", "never"),
       edit(`Drop ${one.name}`, () => this.#drop(one), { sign: "trash", bare: true })]))
-      : empty("No indexes", "Every query scans its collection. A query's plan says what would help."),
+      : empty("No indexes", "Every query scans its collection. Its plan says which index would help."),
     timeToLive.length > 0 && [h("h2", "Time to live"),
       card(["Collection", "Field"], timeToLive.map((one) => [one.collection, one.field]))],
     links.length > 0 && [h("h2", "Links to storage"), card(["Collection", "Field", "Folder"],
@@ -46,9 +46,9 @@ class IndexesPage extends Page {
     };
     const collection = choice(collections.map((one) => one.path));
     const fields = h("input", { required: true, placeholder: "category, -price", oninput: update });
-    const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents agree"],
-      ["null", "Unique, null being a value"],
-      ["elements", "Elements of an array"], ["group", "All collections called so"]], { onchange: update });
+    const kind = choice([["fields", "Fields"], ["unique", "Unique: no two documents have the same values"],
+      ["null", "Unique, and null is a value"],
+      ["elements", "Elements of an array"], ["group", "All collections with this name"]], { onchange: update });
     const where = h("input", { placeholder: "active = true" });
     update();
     const done = await dialog("New index", [label("Collection", collection),

@@ -1,6 +1,6 @@
-// The one stream of events a page has. Who shows something that can change says what it watches; the
-// stream is opened anew when that differs, when it broke, and when the page is visible again, and
-// goes on behind the last commit it told.
+// The page's one stream of events. Every view that can change declares what it watches. The page
+// reopens the stream when that changes, when it broke, and when the page becomes visible again, and
+// the stream continues after the last reported commit.
 
 import { ask } from "./api.js";
 
@@ -95,7 +95,7 @@ async function read(reader, mine) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done || mine !== stream) return;
-    // A large event comes in many pieces, and is looked through once.
+    // A large event comes in many pieces, and is searched once.
     const from = rest.length - 1;
     rest += decoder.decode(value, { stream: true });
     if (rest.indexOf("\n\n", from) < 0) continue;

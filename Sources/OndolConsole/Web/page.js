@@ -1,4 +1,4 @@
-// What every page is: an element that is told where it is, and gives back what it watches when it
+// The base of every page: an element that receives its address, and removes its watches when it
 // goes.
 
 import { watch } from "./live.js";

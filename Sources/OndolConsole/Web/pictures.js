@@ -1,5 +1,5 @@
-// Pictures of stored contents. Bytes come without a type of their own; they are shown only when their
-// first bytes are those of a kind of picture that is known here, as an image and as nothing else.
+// Pictures of stored contents. Bytes come without a type of their own. The page shows them only if
+// their first bytes are those of a known kind of picture, and only as an image.
 
 import { ask } from "./api.js";
 import { h, icon, replace } from "./dom.js";
@@ -47,7 +47,7 @@ async function next() {
   running += 1;
   try {
     const answer = await ask("GET", `content/${sha256}`);
-    // What is too large is not even read: anything may say that it is a picture.
+    // A content that is too large is not even read, because any bytes may claim to be a picture.
     if (answer.headers.get("Content-Length") > LARGEST) throw answer.body.cancel();
     const bytes = new Uint8Array(await answer.arrayBuffer());
     const type = pictureType(bytes);

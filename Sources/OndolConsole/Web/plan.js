@@ -28,12 +28,12 @@ function branch(access) {
 
 export function planView(plan, create) {
   return h("div.panel", h("pre", plan.query), h("ul.ways", branch(plan.access)),
-    h("p", plan.sorts ? "What is found is sorted afterwards." : "What is found is in order already."),
+    h("p", plan.sorts ? "The result is sorted afterwards." : "The result is in order already."),
     plan.needsNoDocuments && h("p", "The index alone answers it: no document is read."),
-    plan.isPlanCutShort && h("p", "The conditions combine in more ways than were looked at."),
+    plan.isPlanCutShort && h("p", "The conditions combine in more ways than the planner examined."),
     plan.unknownFields.map((field) => h("p.problem", `No document and no index has the field ${field}.`)),
     plan.buildingIndexes.map((name) => h("p.hint", `The index ${name} is being built and will serve it.`)),
-    plan.suggestedIndex && h("p.hint", "An index would serve it: ", h("code", plan.suggestedIndex.join(", ")),
+    plan.suggestedIndex && h("p.hint", "An index would help: ", h("code", plan.suggestedIndex.join(", ")),
       edit("Create it", () => create(plan.suggestedIndex))));
 }
 
@@ -48,5 +48,5 @@ export function costView(plan) {
       h("b", grouped(amount ?? 0)))),
   h("p", `It took ${((plan.duration ?? 0) * 1_000).toFixed(2)} ms.`),
   h("p.muted", waste > 10 ? `${Math.round(waste)} examined for each returned: an index would help.`
-    : "Little is read that is not returned."));
+    : "The query reads little that it does not return."));
 }

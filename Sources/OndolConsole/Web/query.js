@@ -1,5 +1,5 @@
-// Queries: rows of conditions and the text, each of which writes the other; the result, how it is
-// found, what that costs, and the same in code.
+// Queries: rows of conditions and the text, each of which updates the other; the result, its plan,
+// its cost, and the same query in code.
 
 import { post } from "./api.js";
 import { COMPARISONS, code, orderParts } from "./code.js";
@@ -134,7 +134,7 @@ class QueryPage extends Page {
     this.status.textContent = "";
     replace(this.place, loading(8));
     try {
-      // The plan reads nothing, and says what the condition was understood as.
+      // The plan reads nothing, and shows how the condition was understood.
       const answer = await post("query", { ...this.query, explain: tab === "cost" ? "analyze" : "plan" }, {},
         this.abort.signal);
       if (turn !== this.turn) return;

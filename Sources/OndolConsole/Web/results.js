@@ -1,5 +1,5 @@
-// The result of a query, page by page, with its first part kept up to date by the stream. Behind the
-// part that is watched stand the documents that were read as somebody scrolled there.
+// The result of a query, page by page. The stream keeps its first part up to date. After the
+// watched part come the documents that were read while scrolling.
 
 import { get, post } from "./api.js";
 import { watch } from "./live.js";
@@ -82,7 +82,7 @@ export class Results {
       this.#live.splice(change.newIndex, 0, change.document);
       flashing.push(change.document.path);
     }
-    // What left at the end while something else came was pushed out of what is watched.
+    // A document that left at the end when another arrived was pushed out of the watched part.
     if (pushed.length && flashing.length && this.#live.length === WATCHED) this.#tail.unshift(...pushed);
     return flashing;
   }

@@ -1,5 +1,5 @@
-// Where the page is: every view has an address behind the `#`, so that it can be kept, sent and gone
-// back to. Each step of a path is percent-encoded, so that ids may hold anything.
+// The page's address: every view has one after the `#`, so that it can be kept, sent and returned
+// to. Each step of a path is percent-encoded, so that ids may contain anything.
 
 /** The page's name, the steps behind it, and what stands behind the question mark. */
 export function route() {

@@ -1,5 +1,5 @@
-// What the pages share while one is loaded: what the database is, whether editing is open, and the
-// last edits, so that they can be taken back.
+// The shared state of the pages in one tab: the database's description, whether editing is open,
+// and the last edits, for undo.
 
 import { get, patch, post, put, remove } from "./api.js";
 import { conflict, note } from "./dialogs.js";
@@ -61,7 +61,7 @@ export async function undo() {
   changed();
   try {
     const version = (await edit.revert(edit.version)).document?.version ?? "0";
-    // The document is as the edit before left it, where no other commit lies between the two.
+    // The document is as the previous edit left it, if no other commit came between the two.
     const before = undone.findLast((one) => one.path === edit.path);
     if (before?.version === edit.base) before.version = version;
     note(`Undone: ${edit.title}`);

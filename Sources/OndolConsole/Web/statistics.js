@@ -1,4 +1,4 @@
-// What the database does, a second at a time: numbers, and the last minute of each as a line.
+// The database's activity, once a second: numbers, and the last minute of each as a line.
 
 import { get } from "./api.js";
 import { failure, h, loading, replace, svg, table } from "./dom.js";
@@ -98,7 +98,7 @@ class StatisticsPage extends Page {
       tile("Listeners", grouped(now.listeners), [values("listeners")],
         `${grouped(now.pendingChanges)} changes not yet asked for`),
       tile("Oldest reader", duration(now.oldestReadAge), [values("oldestReadAge")],
-        `${now.oldestReadOwners.join(", ") || "nobody by name"}, keeps ${
+        `${now.oldestReadOwners.join(", ") || "an unnamed reader"}, keeps ${
         size(now.pinnedBytes)}`));
     if (now.damage.length) this.place.prepend(h("section.failure",
       h("div", now.damage.map((one) => h("p", one)))));

@@ -1,5 +1,5 @@
-// Stored objects: folders, previews, one object with who holds its bytes, uploads by dropping, and the
-// accounting of what nobody holds.
+// Stored objects: folders, previews, one object with its content's holders, uploads by dropping,
+// and the space of contents without a holder.
 
 import { ask, get, patch, post, remove, save, upload } from "./api.js";
 import { attempt, confirm, dialog, note } from "./dialogs.js";
@@ -39,7 +39,8 @@ class StoragePage extends Page {
     const { steps, parameters } = route();
     const path = steps.join("/");
     if (parameters.get("tab") === "accounting") return this.#accounting();
-    // An address that ends with a folder has `in`; an object's own has not, so that links are its path.
+    // An address that ends with a folder has `in`. An object's own has not, so that links are its
+    // path.
     const folder = parameters.has("in") ? (path ? `${path}/` : "") : path.replace(/[^/]*$/, "");
     this.object = parameters.has("in") ? null : path || null;
     if (folder !== this.folder) {
@@ -69,7 +70,7 @@ class StoragePage extends Page {
       "aria-current": one === chosen ? "true" : undefined }, this.#picture(one, ""),
     h("span", nameOf(one.path)), h("span.muted", size(one.size))))];
     const list = tiles.length ? h("div.grid", tiles) : empty("Nothing stored here",
-      "Objects that the app puts show up at once. Unlock editing to drop files here.");
+      "Objects that the app puts appear at once. Unlock editing to drop files here.");
     const more = next && button("Show more", async () => {
       const page = await attempt(() => get("storage", { prefix: this.folder, page: next }));
       if (page) this.listing = { ...page, folders: [...folders, ...page.folders],
@@ -176,7 +177,7 @@ class StoragePage extends Page {
       replace(this.place, h("div.tiles", h("section.card", h("h2", "Stored"), pairs(
         ["Contents", `${counted(all.contents, "content")}, ${size(all.bytes)}`],
         ["In files", size(all.storedBytes)], ["Held by", holders], ["Without sharing", size(all.heldBytes)])),
-      h("section.card", h("h2", "Held by nobody"), h("p", `A reclaim would free ${size(all.unheldBytes)} in `
+      h("section.card", h("h2", "Without a holder"), h("p", `A reclaim would free ${size(all.unheldBytes)} in `
         + `${counted(all.unheldContents, "content")}. Since opening ${size(all.reclaimedBytes)} came back.`),
       rows(all.unheld, (one) => one.sha256), edit("Reclaim", () => attempt(async () => {
         await post("tasks", { kind: "reclaim" });

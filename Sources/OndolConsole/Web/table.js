@@ -1,5 +1,5 @@
-// A table of documents of which only the rows in view are elements, so that a hundred thousand of
-// them scroll like a hundred. The rows in view are kept and filled anew, never made while scrolling.
+// A table of documents. Only the visible rows are elements, so that a hundred thousand documents
+// scroll like a hundred. The elements are kept and refilled, never created while scrolling.
 
 import { h, replace, seen } from "./dom.js";
 import { at, brief, kind, text } from "./values.js";
@@ -92,7 +92,7 @@ export class Table extends HTMLElement {
     while (this.#pool.length < count) this.#pool.push(this.#makeRow());
     const now = performance.now();
     this.#pool.forEach((row, offset) => {
-      // Rows keep their place modulo the pool, so that scrolling by one fills one.
+      // Rows keep their place modulo the pool, so that scrolling by one row fills one.
       const place = first + (((offset - first) % this.#pool.length) + this.#pool.length) % this.#pool.length;
       const isShown = place < first + count && place < this.rows.length;
       row.element.hidden = !isShown;
@@ -141,7 +141,7 @@ export class Table extends HTMLElement {
     const flashes = until > now;
     if (flashes && row.flash !== until) {
       row.flash = until;
-      // The animation begins anew for a second change within the first one's.
+      // The animation restarts for a second change within the first one's.
       row.element.classList.remove("flash");
       void row.element.offsetWidth;
     }

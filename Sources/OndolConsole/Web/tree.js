@@ -1,5 +1,5 @@
-// The realtime tree as one outline. Children come when a node is opened, a hundred at a time; each open
-// node is watched, and one that changes pulses up to those above it.
+// The realtime tree as one outline. Children come when a node is opened, a hundred at a time. Each
+// open node is watched, and a change pulses up to the nodes above it.
 
 import { get, patch, put, remove, save } from "./api.js";
 import { attempt, confirm, conflict, dialog, note } from "./dialogs.js";
@@ -109,7 +109,7 @@ class TreePage extends Page {
       node.fill({ ...data.node, key: node.shape.key,
         children: data.node.children ?? (data.exists ? undefined : 1) });
       if (!data.exists) return replace(inner, empty("Nothing here",
-        "The tree has no value at this place. What the app sets shows up at once."));
+        "The tree has no value at this place. Values that the app sets appear at once."));
     }
     const kept = new Map();
     for (const shape of data.children) {
@@ -186,7 +186,7 @@ class TreePage extends Page {
     } });
     const area = h("textarea.json.short");
     const way = choice([["merge", "Merge: other children stay"],
-      ["replace", "Replace: everything below goes"]]);
+      ["replace", "Replace: everything below is deleted"]]);
     const done = await dialog(`Import into ${node.path || "/"}`, [label("File", file),
       label("or JSON", area), label("How", way)], {
       action: "Import", wide: true, submit: async () => {

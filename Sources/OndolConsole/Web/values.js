@@ -1,5 +1,6 @@
-// Values as the wire has them, canonical typed JSON, and as people read and write them. They are
-// never unpacked: an integer stays `{"$numberLong": "7"}`, so none of its 64 bits is rounded away.
+// Values in the wire's form, canonical typed JSON, and in the form that people read and write. They
+// are never unpacked: an integer stays `{"$numberLong": "7"}`, so none of its 64 bits is lost by
+// rounding.
 
 const MARKS = {
   $numberLong: "integer", $numberDouble: "double", $numberDecimal: "decimal", $date: "timestamp",
