@@ -1,21 +1,22 @@
-// Comma-separated values as RFC 4180 has them: records of cells, a cell in quotes when it has a
-// comma, a quote or a line break in it, quotes inside doubled. Between the cells may stand another
-// character, and a line may be a comment. Bytes may be hostile.
+// Comma-separated values in the form of RFC 4180: records of cells. A cell with a comma, a quote or
+// a line break is in quotes, and quotes inside it are doubled. Another character may separate the
+// cells, and a line may be a comment. The bytes may be hostile.
 
 import OndolEngine
 
-/// Why a text is no CSV.
+/// Why a text is not CSV.
 package struct CSVError: Error, Sendable {
   package let reason: String
-  /// Where, in bytes from the beginning.
+  /// The place, in bytes from the beginning.
   package let offset: Int
-  /// The cell that it is in, counted from zero.
+  /// The index of the cell, counted from zero.
   package var cell = 0
 }
 
 /// Reads and writes records.
 package enum CSV {
-  /// A cell, and whether it stood in quotes: `""` is an empty text, and nothing is no value.
+  /// A cell, and whether it was in quotes: `""` is an empty text, and a cell without anything is no
+  /// value.
   package struct Cell: Sendable, Equatable {
     package var text: String
     package var isQuoted: Bool
@@ -26,15 +27,15 @@ package enum CSV {
     }
   }
 
-  /// What stands between cells and between records.
+  /// The separators of cells and records.
   package struct Form: Sendable, Equatable {
-    /// Stands between cells.
+    /// Separates cells.
     package var delimiter = UInt8(ascii: ",")
-    /// Ends a record: a line feed with or without a carriage return before it, or, in files of old
-    /// systems, a carriage return.
+    /// Ends a record: a line feed with or without a carriage return before it, or, in files from
+    /// old systems, a carriage return.
     package var lineBreak: UInt8 = 0x0A
-    /// What a line begins with that is no record; none when empty. Its characters are neither
-    /// quotes nor delimiters nor line breaks.
+    /// The beginning of a comment line; empty if there are none. Its characters are neither quotes
+    /// nor delimiters nor line breaks.
     package var comment: [UInt8] = []
 
     package init(
@@ -46,14 +47,14 @@ package enum CSV {
     }
   }
 
-  /// Finds where records and comments end, byte by byte. A quote that does not begin a cell means
-  /// nothing, so a broken record does not swallow those behind it.
+  /// Finds the ends of records and comments, byte by byte. A quote that does not begin a cell has
+  /// no meaning, so a broken record does not swallow the ones after it.
   package struct Scanner: Sendable {
     private enum State {
       case cellStart, plain, quoted
-      /// Behind a quote in a cell in quotes: its end, or the first of two.
+      /// After a quote in a quoted cell: it is the cell's end, or the first of two quotes.
       case quoteInQuotes
-      /// Behind the first characters of what may be the mark of a comment.
+      /// After the first characters of a possible comment mark.
       case mark(Int)
       case comment
     }
@@ -65,7 +66,7 @@ package enum CSV {
       self.form = form
     }
 
-    /// Takes a byte; true when it ends a record or a comment.
+    /// Takes a byte. Returns true when it ends a record or a comment.
     package mutating func endsRecord(_ byte: UInt8) -> Bool {
       switch state {
       case .quoted:
@@ -98,8 +99,8 @@ package enum CSV {
     }
   }
 
-  /// Where the record ends that begins at `start`, its line break included; nil when it goes on
-  /// behind `bytes`.
+  /// Returns the end of the record that begins at `start`, including its line break; nil if the
+  /// record continues after `bytes`.
   package static func recordEnd(
     _ bytes: [UInt8], from start: Int, _ form: Form = Form()
   ) -> Int? {
@@ -108,7 +109,7 @@ package enum CSV {
     return nil
   }
 
-  /// The cells of one record, without a line break at its end or with one.
+  /// Returns the cells of one record, with or without a line break at its end.
   package static func cells(
     _ record: RawSpan, _ form: Form = Form()
   ) throws(CSVError) -> [Cell] {
@@ -127,7 +128,7 @@ package enum CSV {
       }
       cells.append(cell)
       guard next < end else { return cells }
-      // A delimiter at the very end has an empty cell behind it.
+      // A delimiter at the very end is followed by an empty cell.
       position = next + 1
       if position == end {
         cells.append(Cell(""))
@@ -136,7 +137,7 @@ package enum CSV {
     }
   }
 
-  /// A cell, and where the delimiter behind it is.
+  /// Returns a cell, and the place of the delimiter after it.
   private static func cell(
     _ record: RawSpan, from start: Int, to end: Int, _ form: Form
   ) throws(CSVError) -> (Cell, Int) {
@@ -186,7 +187,7 @@ package enum CSV {
 
   // MARK: - Writing
 
-  /// One record with its line break.
+  /// Returns one record with its line break.
   package static func record(
     _ cells: [Cell], delimiter: UInt8 = UInt8(ascii: ","), lineBreak: String = "\r\n"
   ) -> String {
@@ -202,7 +203,8 @@ package enum CSV {
     return "\"" + doublingQuotes(cell.text) + "\""
   }
 
-  /// By code unit: a quote followed by a combining mark is one `Character`, and still a quote.
+  /// This works by code unit: a quote and a combining mark after it are one `Character`, but the
+  /// quote is still a quote.
   package static func doublingQuotes(_ text: String) -> String {
     let quote = UInt8(ascii: "\"")
     return String(

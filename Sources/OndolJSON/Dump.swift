@@ -1,5 +1,5 @@
-// The form of a dump. All of it is text but contents, ordered, and the same for the same database,
-// so that dumps can be compared by any tool; Docs/Tools.md describes it for people.
+// The form of a dump. Everything except contents is text, in a defined order, and identical for
+// identical databases, so any tool can compare dumps. Docs/Tools.md describes it for users.
 //
 //   indexes.jsonl                what is declared, one declaration a line
 //   tree.jsonl                   the nodes of the tree
@@ -9,8 +9,8 @@
 //   derived.jsonl                what was made from contents
 //   manifest.json                last: how many lines each file has
 //
-// In a stream the files follow each other, each behind a line {"__file__":name}; contents are lines
-// of base64 in quotes there. Only what there is has a file.
+// In a stream the files follow each other, each after a line {"__file__":name}. Contents are quoted
+// lines of base64 there. Files without anything in them are left out.
 
 import Ondol
 
@@ -24,10 +24,10 @@ package enum Dump {
   static let derived = "derived.jsonl"
   static let collections = "collections/"
   static let contents = "blobs/"
-  /// In front of a file in a stream.
+  /// The member before a file in a stream.
   static let header = "__file__"
 
-  /// Names of what is said of a document besides its fields; no field has such a name.
+  /// Names of a document's metadata. No field has such a name.
   package enum Member {
     package static let version = "__version__"
     package static let created = "__created__"
@@ -39,7 +39,7 @@ package enum Dump {
     return contents + hex.prefix(2) + "/" + hex
   }
 
-  /// The content in a file; nil when it has none.
+  /// The content of a file; nil if it has none.
   static func content(in file: String) -> BlobDigest? {
     guard file.hasPrefix(contents), let name = file.split(separator: "/").last,
       let digest = BlobDigest(hex: String(name)), Self.file(ofContent: digest) == file
@@ -67,11 +67,11 @@ package struct DumpError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// How far a dump or a load is.
+/// The progress of a dump or a load.
 package struct DumpProgress: Sendable {
   package var documents = 0
   package var contents = 0
   package var contentBytes = 0
-  /// The collections that had keys of their own where a dump was made, and have none any more.
+  /// The collections that had generated keys when the dump was made, and that are gone.
   package var lostKeys: [String] = []
 }

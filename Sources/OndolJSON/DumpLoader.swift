@@ -1,10 +1,10 @@
-// Makes a database from a dump, refusing whatever a dump cannot say with the file, the line and the
-// reason; then nothing is left of the database.
+// Makes a database from a dump. It refuses anything that a dump cannot contain, with the file, the
+// line and the reason, and then removes the database.
 
 import Foundation
 package import Ondol
 
-/// Reads a dump, and has a Restoration make a database of it.
+/// Reads a dump and makes a Restoration create a database from it.
 package struct DumpLoader {
   private let source: any DumpSource
   private let restoration: Restoration
@@ -36,7 +36,7 @@ package struct DumpLoader {
     self.progress = progress
   }
 
-  /// The error with the place where the source is.
+  /// Returns the error with the source's place.
   private func located(_ error: any Error) -> any Error {
     switch error {
     case let error as DatabaseError
@@ -75,7 +75,7 @@ package struct DumpLoader {
 
   // MARK: - Lines
 
-  /// The fields of the next line; nil at the end of the file.
+  /// Returns the fields of the next line; nil at the end of the file.
   private mutating func next() throws -> [String: Value]? {
     guard let line = try source.nextLine() else { return nil }
     lines[source.file ?? "", default: 0] += 1
@@ -104,9 +104,9 @@ package struct DumpLoader {
 
   // MARK: - Parts
 
-  /// Answers with the files of the collections.
+  /// Returns the files of the collections.
   private mutating func loadDeclarations() async throws -> [String] {
-    guard try source.open(Dump.indexes) else { throw refuse("this is no dump") }
+    guard try source.open(Dump.indexes) else { throw refuse("this is not a dump") }
     var files: [String] = []
     while let fields = try next() {
       if let pattern = try texts(fields["collection"]) {
@@ -182,19 +182,19 @@ package struct DumpLoader {
     while let fields = try next() {
       guard let parent = fields["parent"]?.string.flatMap(BlobDigest.init(hex:)),
         let name = fields["name"]?.string, let child = fields["child"]?.blob
-      else { throw refuse("this is not what was made from a content") }
+      else { throw refuse("this is not a content derived from another") }
       try await restoration.add(DumpedDerivation(parent: parent, name: name, child: child))
     }
   }
 
-  /// Throws unless everything came that was written.
+  /// Throws unless the dump is complete.
   private mutating func checkManifest() throws {
     guard try source.open(Dump.manifest), let line = try source.nextLine() else {
       throw refuse("there is no \(Dump.manifest): the end of the dump is missing")
     }
     let fields = try JSONReader.readDocument(line)
     guard fields["schema"] == .string(Dump.schema) else {
-      throw refuse("this dump is of another form than \(Dump.schema)")
+      throw refuse("this dump has another form than \(Dump.schema)")
     }
     for file in fields["files"]?.array ?? [] {
       guard let name = file["file"]?.string, let count = file["lines"]?.integer else {
@@ -206,6 +206,6 @@ package struct DumpLoader {
     }
     guard fields["documents"]?.integer == Int64(done.documents),
       fields["contents"]?.integer == Int64(done.contents)
-    else { throw refuse("documents or contents are missing, or there are more than there were") }
+    else { throw refuse("documents or contents are missing, or there are too many") }
   }
 }

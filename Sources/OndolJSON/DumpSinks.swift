@@ -1,4 +1,4 @@
-// The two places a dump goes: a directory of files, and one stream of text.
+// The two destinations of a dump: a directory of files, and one text stream.
 
 import Foundation
 import Ondol
@@ -12,7 +12,7 @@ package final class DumpDirectory: DumpSink {
     self.path = path
     let files = FileManager.default
     if let names = try? files.contentsOfDirectory(atPath: path), !names.isEmpty {
-      throw DumpError("there is something in \(path) already")
+      throw DumpError("\(path) is not empty")
     }
     try Self.create(path)
   }
@@ -60,10 +60,10 @@ package final class DumpDirectory: DumpSink {
   }
 }
 
-/// One stream, which `write` takes piece by piece.
+/// One stream, which `write` receives piece by piece.
 package final class DumpStream: DumpSink {
   private let output: ([UInt8]) throws -> Void
-  /// Bytes of a content that are to be written: only multiples of three make whole base64.
+  /// Bytes of a content that are still to be written: only multiples of three make whole base64.
   private var rest: [UInt8] = []
   private static let lineBytes = 48 << 10
 

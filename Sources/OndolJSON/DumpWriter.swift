@@ -1,31 +1,31 @@
-// Writes a dump, part by part, in memory for some hundred documents at a time.
+// Writes a dump part by part. It keeps some hundred documents in memory at a time.
 
 import Foundation
 package import Ondol
 import OndolEngine
 
-/// Where the files of a dump go, one after the other.
+/// Receives the files of a dump, one after another.
 package protocol DumpSink: AnyObject {
-  /// Ends the file before and begins another.
+  /// Ends the previous file and begins another.
   func begin(_ file: String) throws
-  /// Whole lines.
+  /// Writes whole lines.
   func write(lines: [UInt8]) throws
-  /// Bytes of a content.
+  /// Writes bytes of a content.
   func write(content: [UInt8]) throws
   /// Ends the last file.
   func finish() throws
 }
 
-/// Writes everything that a reader shows.
+/// Writes the whole database that a reader shows.
 package struct DumpWriter {
   private let reader: DumpReader
   private let sink: any DumpSink
   private let progress: (DumpProgress) throws -> Void
   private var done = DumpProgress()
-  /// Lines of the files that were written.
+  /// The numbers of lines in the files written so far.
   private var lines: [(file: String, count: Int)] = []
   private var writer = JSONWriter()
-  /// What documents refer to.
+  /// The contents that documents refer to.
   private var contents: Set<BlobDigest> = []
 
   package init(
@@ -37,7 +37,7 @@ package struct DumpWriter {
     self.progress = progress
   }
 
-  /// Writes it all.
+  /// Writes the dump.
   package mutating func write() async throws {
     var collections: [(collection: DumpedCollection, file: String)] = []
     var names = DumpFileNames()
@@ -62,7 +62,7 @@ package struct DumpWriter {
     lines.append((file, 0))
   }
 
-  /// Ends a line; lines are gathered to some size.
+  /// Ends a line. Lines are gathered into larger writes.
   private mutating func endLine(counting: Bool = true) throws {
     writer.endLine()
     if counting { lines[lines.count - 1].count += 1 }
@@ -159,7 +159,7 @@ package struct DumpWriter {
     try flush()
   }
 
-  /// Contents that documents refer to, and what was made from them.
+  /// Writes the contents that documents refer to, and those made from them.
   private mutating func writeContents() async throws {
     let derivations = try await reader.derivations()
     let byParent = Dictionary(grouping: derivations, by: \.parent)
@@ -206,8 +206,8 @@ package struct DumpWriter {
   }
 }
 
-/// Gives each collection a file of its own, also where names are very long, or differ only in what
-/// some file systems take for the same.
+/// Gives each collection a file of its own, even if names are very long, or differ only in ways
+/// that some file systems ignore.
 struct DumpFileNames {
   private static let maximumLength = 180
   private var taken: Set<String> = []

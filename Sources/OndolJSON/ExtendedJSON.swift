@@ -1,6 +1,6 @@
-// What objects with one `$` name stand for: MongoDB's Extended JSON (version 2) as far as its types
-// are ours, and names of our own for the others. Written by JSONWriter, read by JSONReader; every
-// value comes back to the last bit.
+// The meaning of objects with one `$` name: MongoDB's Extended JSON (version 2) for the types that
+// it shares with Ondol, and Ondol's own names for the others. JSONWriter writes them and JSONReader
+// reads them. Every value is preserved to the last bit.
 //
 //   {"$numberInt": "1"} {"$numberLong": "1"}   integer
 //   {"$numberDouble": "NaN"}                   double; NaN, Infinity, -Infinity or a number
@@ -14,35 +14,35 @@
 //   {"$blob": {"sha256": "…", "length": 1}}    reference to a content; also contentType, path
 //   {"$literal": {…}}                          the map inside, its names as they stand
 //
-// A map of the app's with a name that begins with `$` is written inside `$literal`; read, an object
-// with an unknown `$` name is the map it is.
+// A map of the app with a name that begins with `$` is written inside `$literal`. A reader takes an
+// object with an unknown `$` name as the map that it is.
 
 import Foundation
 import Ondol
 
-/// How values that JSON has no word for are written.
+/// The forms of values that JSON has no notation for.
 package enum JSONForm: String, Sendable, CaseIterable {
-  /// Numbers stand as numbers.
+  /// Numbers are plain JSON numbers.
   case relaxed
-  /// Numbers have their type beside them, for readers that do not tell 1 from 1.0.
+  /// Numbers carry their type, for readers that do not distinguish 1 from 1.0.
   case canonical
-  /// Without types, for programs that know none: dates and bytes as texts, vectors as arrays. What
-  /// it was cannot be told any more.
+  /// Values without types, for programs that know none: dates and bytes are texts, vectors are
+  /// arrays. The original type is lost.
   case plain
 }
 
-/// The objects that stand for values.
+/// The objects that represent values.
 package enum ExtendedJSON {
-  /// Why an object is not what its name says.
+  /// Why an object does not match its `$` name.
   struct Failure: Error {
     var reason: String
   }
 
-  /// What an object was found to be.
+  /// The result of examining an object.
   private enum Reading {
-    /// No object of ours.
+    /// Not one of these objects.
     case unknown
-    /// What follows its name cannot.
+    /// A known name with an invalid value.
     case wrong
     case value(Value)
 
@@ -53,7 +53,8 @@ package enum ExtendedJSON {
 
   static let literalName = "$literal"
 
-  /// The value that an object with a `$` name stands for, itself where it stands for none.
+  /// Returns the value that an object with a `$` name represents, or the map itself if it
+  /// represents none.
   static func value(of fields: [String: Value]) throws(Failure) -> Value {
     if let literal = fields[literalName] {
       guard fields.count == 1, case .map = literal else {
@@ -70,7 +71,7 @@ package enum ExtendedJSON {
     }
     switch reading {
     case .unknown: return .map(fields)
-    case .wrong: throw Failure(reason: "this is not what follows \"\(name)\"")
+    case .wrong: throw Failure(reason: "this is not a valid value for \"\(name)\"")
     case .value(let value): return value
     }
   }
@@ -101,7 +102,7 @@ package enum ExtendedJSON {
     return integer
   }
 
-  /// The double that a text names; the other way round it is `text(of:)`.
+  /// Returns the double that a text names, as the inverse of `text(of:)`.
   static func double(_ text: String) -> Double? {
     switch text {
     case "NaN": return .nan
@@ -126,8 +127,8 @@ package enum ExtendedJSON {
     return double
   }
 
-  /// A double as a text: the shortest that reads back as the same bits. A NaN that is not the usual
-  /// one has its bits behind it.
+  /// Returns a double as a text: the shortest that reads back as the same bits. A NaN other than
+  /// the usual one is followed by its bits.
   static func text(of double: Double) -> String {
     if double.isFinite { return String(double) }
     if !double.isNaN { return double < 0 ? "-Infinity" : "Infinity" }
@@ -140,7 +141,7 @@ package enum ExtendedJSON {
     switch value {
     case .double(let double): double
     case .integer(let integer): Double(exactly: integer)
-    // More digits than a double gives back, of what is one.
+    // A number with more digits than a double preserves, where a double is required.
     case .decimal(let decimal): decimal.double
     case .string(let text): double(text)
     default: nil

@@ -1,17 +1,17 @@
-// What a file of documents is: which form it has, what stands between its records, and what comes
-// before them. FormFinder finds it out; readers follow it. What is in doubt is refused with what
-// was seen, and with the option that says it.
+// The form of a file of documents: its format, the separators of its records, and the bytes before
+// them. FormFinder detects it, and readers follow it. If it is in doubt, the finder refuses the
+// file, and reports what it saw and the option that decides it.
 
-/// Names of the forms on a command line.
+/// The names of the formats on a command line.
 package enum FileFormat: String, Sendable, CaseIterable {
-  /// An object a line.
+  /// An object on each line.
   case jsonl
-  /// Objects in an array, in an array within an object, or one after the other over any number of
+  /// Objects in an array, in an array within an object, or one after another across any number of
   /// lines.
   case json
-  /// Cells with commas or another character between.
+  /// Cells with commas or another character between them.
   case csv
-  /// Cells with tabs between.
+  /// Cells with tabs between them.
   case tsv
 
   package var isTable: Bool { self == .csv || self == .tsv }
@@ -20,24 +20,25 @@ package enum FileFormat: String, Sendable, CaseIterable {
 /// The form of a file.
 package struct FileForm: Sendable, Equatable {
   package var format: FileFormat
-  /// Where the objects are, in JSON that is no lines.
+  /// The place of the objects, in JSON that is not line by line.
   package var layout = JSONSplitter.Layout.sequence
-  /// What stands between cells, and what ends a line in every form.
+  /// The separators of cells, and the line end in every format.
   package var table = CSV.Form()
-  /// Whether a table's first record has the names of its columns.
+  /// Whether a table's first record has the column names.
   package var hasHeader = true
-  /// The names of the columns of a table that has none: column1, column2 and so on.
+  /// The column names of a table without a header: column1, column2 and so on.
   package var columns: [String] = []
-  /// Bytes before everything else: a byte order mark.
+  /// The bytes before everything else: a byte order mark.
   package var startBytes = 0
-  /// Whether somebody said it: bad lines are bad lines then, and no sign of another form.
+  /// Whether the user stated the format. Bad lines are then bad lines, and no sign of another
+  /// format.
   package var isSaid = false
 
   package init(_ format: FileFormat) {
     self.format = format
   }
 
-  /// What it is, for a person: "CSV with ';' between cells".
+  /// A description for people: "CSV with ';' between cells".
   package var description: String {
     switch format {
     case .jsonl: return "JSON Lines"
@@ -52,47 +53,47 @@ package struct FileForm: Sendable, Equatable {
     }
   }
 
-  /// A delimiter as people write it.
+  /// A delimiter in the form that people write.
   package static func name(_ delimiter: UInt8) -> String {
     delimiter == 0x09 ? "tab" : "'" + String(decoding: [delimiter], as: UTF8.self) + "'"
   }
 
-  /// How a file in UTF-8 may begin.
+  /// The possible beginning of a file in UTF-8.
   package static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 }
 
-/// What somebody said about a file's form.
+/// The user's statements about a file's form.
 package struct FormHints: Sendable {
   package var format: FileFormat?
-  /// The names on the way to the array, none when the file is the array or has none.
+  /// The names on the way to the array; empty if the file is the array or has none.
   package var at: [String] = []
   package var delimiter: UInt8?
   package var comment = ""
   package var hasHeader = true
-  /// Whether the names of the columns are given, and the file has none.
+  /// Whether the user gave the column names, and the file has none.
   package var hasColumns = false
-  /// What the file's name ends with, without the point.
+  /// The ending of the file's name, without the dot.
   package var ending = ""
-  /// A field that only a document has, beside `__name__`: where its id is.
+  /// A field that only a document has, in addition to `__name__`: the one with its id.
   package var idField: String?
 
   package init() {}
 }
 
-/// Why the form of a file is in doubt, or is none that can be read.
+/// Why the form of a file is in doubt or unreadable.
 package struct FormDoubt: Error, Sendable {
-  /// What was seen, and which option says what it is.
+  /// What the finder saw, and the option that decides it.
   package let reason: String
-  /// Where it was seen, counted from one; nil where it is the whole.
+  /// The line, counted from one; nil for the whole file.
   package var line: Int?
-  /// In bytes from the beginning of the line.
+  /// The column, in bytes from the beginning of the line.
   package var column: Int?
 
   init(_ reason: String) {
     self.reason = reason
   }
 
-  /// - Parameter offset: the place in `bytes`, which are the beginning of the file.
+  /// - Parameter offset: the place in `bytes`, the beginning of the file.
   init(_ reason: String, in bytes: [UInt8], at offset: Int, lineBreak: UInt8) {
     self.reason = reason
     let before = bytes[..<min(offset, bytes.count)]

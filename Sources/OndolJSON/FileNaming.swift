@@ -1,5 +1,6 @@
-// Names of collections as names of files, and back. Letters, digits, "-", "_" and inner dots stay;
-// every other byte becomes "%" and two digits, so that no file system and no shell minds.
+// Names of collections as file names, and back. Letters, digits, "-", "_" and inner dots stay.
+// Every other byte becomes "%" and two digits, so that the name is safe for every file system and
+// shell.
 
 import Ondol
 
@@ -9,6 +10,6 @@ package enum FileNaming {
     PercentCoding.encoded(name) { index, byte in index > 0 && byte == UInt8(ascii: ".") }
   }
 
-  /// The name that was encoded; nil when none was.
+  /// The decoded name; nil if the text is not an encoded one.
   package static func decoded(_ text: String) -> String? { PercentCoding.decoded(text) }
 }

@@ -1,6 +1,7 @@
-// What a `firestore.indexes.json` declares, as indexes of ours. The file is what
-// `firebase firestore:indexes` writes and `firebase deploy` reads: composites in `indexes`, and in
-// `fieldOverrides` the indexes of single fields and which of them says when documents end.
+// The declarations of a `firestore.indexes.json`, as Ondol's indexes. `firebase firestore:indexes`
+// writes the file, and `firebase deploy` reads it. Composite indexes are in `indexes`.
+// `fieldOverrides` has the single-field indexes, and marks the fields with the time when documents
+// expire.
 //
 // Source: Firebase CLI, "firestore.indexes.json", and the Firestore Admin API's Index resource.
 
@@ -15,7 +16,7 @@ package struct FirestoreIndexes: Sendable {
   package struct Index: Sendable, Hashable {
     package var collectionID: String
     package var isOfGroup: Bool
-    /// As `createIndex(on:)` takes them.
+    /// In the form that `createIndex(on:)` takes.
     package var fields: [String]
 
     package init(collectionID: String, isOfGroup: Bool, fields: [String]) {
@@ -25,11 +26,11 @@ package struct FirestoreIndexes: Sendable {
     }
   }
 
-  /// Each once, in the order of the file.
+  /// The indexes without repetitions, in the order of the file.
   package private(set) var indexes: [Index] = []
-  /// The fields that say when documents of collections with an id end.
+  /// The fields with the expiry time of documents, for each collection id.
   package private(set) var timeToLive: [(collectionID: String, field: String)] = []
-  /// What is declared and has no equivalent, a sentence each.
+  /// The declarations without an equivalent, a sentence each.
   package private(set) var others: [String] = []
 
   /// Reads a file.
@@ -38,7 +39,7 @@ package struct FirestoreIndexes: Sendable {
     do throws(JSONError) {
       file = try JSONReader.read(bytes, .plain)
     } catch {
-      throw Problem(reason: "no JSON: \(error.reason), in column \(error.column)")
+      throw Problem(reason: "not JSON: \(error.reason), in column \(error.column)")
     }
     guard case .map = file else { throw Problem(reason: "not an object with \"indexes\"") }
     for (number, index) in try Self.list(file, "indexes").enumerated() {
@@ -72,7 +73,7 @@ package struct FirestoreIndexes: Sendable {
     case .boolean(true): timeToLive.append((collectionID, path))
     default: throw Problem(reason: "\(place): \"ttl\" is neither true nor false")
     }
-    // The star stands for every field without an override: its indexes cannot be named here.
+    // The star represents every field without an override. Its indexes cannot be listed here.
     if path == "*" { return }
     for declared in try Self.list(override, "indexes", place) {
       guard let text = try Self.field(path, declared, place) else {
@@ -98,7 +99,7 @@ package struct FirestoreIndexes: Sendable {
 
   // MARK: - Members
 
-  /// A field as `createIndex(on:)` takes it; nil for vectors.
+  /// A field in the form that `createIndex(on:)` takes; nil for vectors.
   private static func field(
     _ path: String, _ declared: Value, _ place: String
   ) throws(Problem) -> String? {
@@ -126,7 +127,7 @@ package struct FirestoreIndexes: Sendable {
     _ value: Value, _ name: String, _ place: String
   ) throws(Problem) -> String {
     guard let text = value[name]?.string else {
-      throw Problem(reason: "\(place): \"\(name)\" is missing or no text")
+      throw Problem(reason: "\(place): \"\(name)\" is missing or not a text")
     }
     return text
   }
@@ -136,7 +137,7 @@ package struct FirestoreIndexes: Sendable {
   ) throws(Problem) -> [Value] {
     guard let member = value[name] else { return [] }
     guard let list = member.array else {
-      throw Problem(reason: (place.map { "\($0): " } ?? "") + "\"\(name)\" is no list")
+      throw Problem(reason: (place.map { "\($0): " } ?? "") + "\"\(name)\" is not a list")
     }
     return list
   }

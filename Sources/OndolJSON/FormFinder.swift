@@ -1,12 +1,12 @@
-// Finds out from a file's first bytes what it is. It would rather refuse than guess: a line of one
-// form may be a whole document in another, and who imports a file would never know. So it looks at
-// some hundred lines and not only at the first character, and says what it saw.
+// Detects a file's form from its first bytes. It refuses rather than guesses, because a line in one
+// format may be a whole document in another, and the user would never notice a wrong import. So it
+// examines some hundred lines instead of only the first character, and reports what it saw.
 
 import OndolEngine
 
-/// Looks at the beginning of a file.
+/// Examines the beginning of a file.
 package struct FormFinder {
-  /// So many bytes of a file are enough.
+  /// The number of bytes that are enough.
   package static let windowBytes = 1 << 18
 
   private let hints: FormHints
@@ -16,7 +16,7 @@ package struct FormFinder {
   let lineBreak: UInt8
   private var comment: [UInt8] { Array(hints.comment.utf8) }
 
-  /// The form of the file that begins with `bytes`.
+  /// Returns the form of the file that begins with `bytes`.
   ///
   /// - Complexity: O(*n*) in the number of bytes.
   package static func form(
@@ -37,7 +37,7 @@ package struct FormFinder {
     lineBreak = !bytes.contains(0x0A) && bytes.contains(0x0D) ? 0x0D : 0x0A
   }
 
-  /// What is no text in UTF-8.
+  /// Refuses anything that is not text in UTF-8.
   private static func refuseForeign(_ bytes: [UInt8]) throws(FormDoubt) {
     if bytes.starts(with: [0x1F, 0x8B]) {
       throw FormDoubt("it is compressed: gunzip -c FILE | ondol import DIR - …")
@@ -50,7 +50,7 @@ package struct FormFinder {
     }
     let isWide = bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF])
     if isWide || bytes.prefix(64).contains(0) {
-      throw FormDoubt("it is not UTF-8; a text in UTF-16 becomes it by iconv -f UTF-16 -t UTF-8")
+      throw FormDoubt("it is not UTF-8; convert UTF-16 with iconv -f UTF-16 -t UTF-8")
     }
   }
 
@@ -72,7 +72,7 @@ package struct FormFinder {
     return form
   }
 
-  /// Options that only one form has.
+  /// The format, from options that only one format has.
   private var saidByOptions: FileFormat? {
     if !hints.at.isEmpty { return .json }
     if hints.delimiter == 0x09 { return .tsv }
@@ -82,7 +82,7 @@ package struct FormFinder {
 
   // MARK: - Lines
 
-  /// The lines that are whole, without blank ones and comments.
+  /// The complete lines, without blank ones and comments.
   var lines: [Range<Int>] {
     var lines: [Range<Int>] = []
     var position = 0
@@ -102,7 +102,7 @@ package struct FormFinder {
     byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
   }
 
-  /// The first byte that is neither space nor comment.
+  /// The first byte that is neither white space nor part of a comment.
   private var firstByte: UInt8? {
     let first = lines.first?.lowerBound ?? 0
     return bytes[first...].first { !Self.isSpace($0) }
@@ -138,14 +138,14 @@ package struct FormFinder {
     bytes[line].first { !Self.isSpace($0) } == UInt8(ascii: character)
   }
 
-  /// A text that begins with an object.
+  /// Decides the form of a text that begins with an object.
   private func guessObjects(_ isLines: Bool) throws(FormDoubt) -> FileForm {
     var splitter = splitter(.sequence)
     let first: Range<Int>?
     do throws(JSONError) {
       first = try splitter.next(in: bytes, isAtEnd: isWhole)
     } catch {
-      // One line that is cut off is a bad line.
+      // A single truncated line is a bad line.
       if lines.count == 1 { return FileForm(.jsonl) }
       throw doubt("\(error.reason); --as jsonl takes each line for itself", at: error.column - 1)
     }
@@ -163,7 +163,7 @@ package struct FormFinder {
     }
     if isAlone(first), !isLines { try refuseHolder(upTo: first.upperBound) }
     guard let unfinished = lines.first(where: isUnfinished) else { return FileForm(.jsonl) }
-    // Objects of one line and of several, or a line that is cut off?
+    // These are either objects across several lines, or a truncated line.
     guard isObjectOverLines(from: unfinished.lowerBound) else {
       throw doubt(
         "the object that begins here goes on in the next line, or the line is cut off; "
@@ -182,7 +182,7 @@ package struct FormFinder {
     Self.goesOn(bytes[line]) && line.upperBound < (lines.last?.lowerBound ?? 0)
   }
 
-  /// Whether brackets that a line opens are not closed in it, and no string is cut off at its end.
+  /// Whether a line leaves brackets open, and no string is cut off at its end.
   package static func goesOn(_ line: some Sequence<UInt8>) -> Bool {
     var depth = 0
     var isInString = false
@@ -217,12 +217,12 @@ package struct FormFinder {
     JSONSplitter(layout, lineBreak: lineBreak, comment: comment)
   }
 
-  /// JSON that is no lines.
+  /// Decides the form of JSON that is not line by line.
   private func json(first: UInt8?) throws(FormDoubt) -> FileForm {
     var form = FileForm(.json)
     if !hints.at.isEmpty {
       guard first == UInt8(ascii: "{") else {
-        throw FormDoubt("--at names an array within an object, and this begins with no object")
+        throw FormDoubt("--at names an array in an object, and this does not begin with an object")
       }
       form.layout = .member(hints.at)
     } else if first == UInt8(ascii: "[") {
@@ -232,7 +232,7 @@ package struct FormFinder {
     return form
   }
 
-  /// Refuses what is wrong between the values of the window, and what has no object in it.
+  /// Refuses mistakes between the values of the window, and text without an object.
   private func check(_ layout: JSONSplitter.Layout) throws(FormDoubt) {
     var splitter = splitter(layout)
     var isFirst = true
@@ -240,7 +240,7 @@ package struct FormFinder {
       while let value = try splitter.next(in: bytes, isAtEnd: isWhole) {
         if isFirst, bytes[value.lowerBound] != UInt8(ascii: "{") {
           throw JSONError(
-            reason: "documents must be objects, and the first value is none",
+            reason: "documents must be objects, and the first value is not one",
             column: value.lowerBound + 1)
         }
         isFirst = false
@@ -254,7 +254,8 @@ package struct FormFinder {
     layout == .sequence ? "; --as jsonl takes each line for itself" : ""
   }
 
-  /// Refuses one object that has an array of objects in it: is it a document, or are these?
+  /// Refuses one object that contains an array of objects, because the object or the array's
+  /// elements may be the documents.
   private func refuseHolder(upTo end: Int) throws(FormDoubt) {
     guard hints.format == nil else { return }
     let text = Array(bytes[..<end])
@@ -289,7 +290,7 @@ package struct FormFinder {
     }
   }
 
-  /// - Parameter said: nil where nothing but the content says that it is a table.
+  /// - Parameter said: nil if only the content suggests that it is a table.
   private func table(_ said: FileFormat?) throws(FormDoubt) -> FileForm {
     var form = FileForm(said ?? .csv)
     form.hasHeader = hints.hasHeader && !hints.hasColumns

@@ -1,5 +1,5 @@
-// Words, numbers and texts in JSON: the part of the reader where an import spends its time. A text
-// without an escape is one check and one copy of the bytes that stand there.
+// Words, numbers and texts in JSON: the part of the reader in which an import spends its time. For
+// a text without an escape, it checks and copies the bytes once.
 
 import Ondol
 import OndolEngine
@@ -10,12 +10,12 @@ extension JSONReader {
   @_lifetime(self: copy self)
   mutating func readWord(_ word: StaticString, _ value: Value) throws(JSONError) -> Value {
     for byte in word.description.utf8 {
-      guard skip(byte) else { throw error("this is no value") }
+      guard skip(byte) else { throw error("this is not a value") }
     }
     return value
   }
 
-  /// Skips digits, and says how many.
+  /// Skips digits, and returns their number.
   @_lifetime(self: copy self)
   private mutating func skipDigits() -> Int {
     let start = position
@@ -29,7 +29,7 @@ extension JSONReader {
     let isNegative = skip(UInt8(ascii: "-"))
     let whole = position
     let digits = skipDigits()
-    guard digits > 0 else { throw error("this is no value") }
+    guard digits > 0 else { throw error("this is not a value") }
     guard digits == 1 || octets[whole] != UInt8(ascii: "0") else {
       throw error("a number must not begin with 0")
     }
@@ -50,7 +50,7 @@ extension JSONReader {
     let text = octets.extracting(start..<position)
     let double = String(utf8: text.raw).flatMap { Double($0) }
     if let double, double.isFinite {
-      // Every double gives back fifteen digits, unless it is next to zero.
+      // Every double preserves fifteen digits, unless it is next to zero.
       if !isInteger, digitCount <= 15, double.magnitude > 1e-290 { return .double(double) }
       if numbers == .double { return .double(double) }
       if !isInteger, Self.isGivenBack(text, double) { return .double(double) }
@@ -74,7 +74,7 @@ extension JSONReader {
     }
   }
 
-  /// The integer of these digits; nil when it does not fit.
+  /// The integer of these digits; nil if it does not fit.
   private func integer(_ isNegative: Bool, _ digits: Range<Int>) -> Int64? {
     guard digits.count <= 19 else { return nil }
     // Nineteen digits always fit without a sign.
@@ -86,11 +86,10 @@ extension JSONReader {
   }
 }
 
-/// The digits of a number that is written in JSON, from the first to the last that is not 0, and
-/// where they stand.
+/// The digits of a number in JSON, from the first to the last that is not 0, and their place.
 private struct JSONDigits: Equatable {
   private var digits: [UInt8] = []
-  /// The place of the first digit; 0 is the one in front of the point.
+  /// The place of the first digit; 0 is the one before the point.
   private var place = 0
 
   init(_ text: Span<UInt8>) {
@@ -149,7 +148,7 @@ extension JSONReader {
     throw error("the closing quote is missing")
   }
 
-  /// Reads a text from its first escape on.
+  /// Reads a text from its first escape onwards.
   @_lifetime(self: copy self)
   private mutating func readEscapedString(from start: Int) throws(JSONError) -> String {
     var content: [UInt8] = []

@@ -1,8 +1,9 @@
-// Reads one JSON text into a value. Our own, because a number must keep its kind: `1` is an integer
-// to the last of its 64 bits and `1.0` a double, a difference that general decoders round away; and
-// because an import reads hundreds of megabytes. Input is hostile: depth and positions are checked,
-// and every complaint names its column. This file has the structure; words, numbers and texts are
-// in JSONReader+Scalars, and what objects with a `$` mean is in ExtendedJSON.
+// Reads one JSON text into a value. The project has its own reader because a number must keep its
+// kind: `1` is an integer with all of its 64 bits and `1.0` is a double, a difference that general
+// decoders lose by rounding. An import also reads hundreds of megabytes. The input is hostile, so
+// the reader checks depth and positions, and every error names its column. This file has the
+// structure. Words, numbers and texts are in JSONReader+Scalars, and objects with a `$` name in
+// ExtendedJSON.
 
 package import Ondol
 import OndolEngine
@@ -10,29 +11,29 @@ import OndolEngine
 /// Why a text is not JSON.
 package struct JSONError: Error, Sendable {
   package let reason: String
-  /// Counted from one, in bytes.
+  /// The column, counted from one, in bytes.
   package let column: Int
 }
 
-/// Whether objects whose names begin with `$` stand for values that JSON has no word for.
+/// Whether objects whose names begin with `$` represent values that JSON has no notation for.
 package enum JSONDialect: Sendable {
   /// Every object is a map.
   case plain
-  /// Objects as `{"$date": …}` are what ExtendedJSON says.
+  /// Objects such as `{"$date": …}` have their meaning from ExtendedJSON.
   case extended
 }
 
-/// What numbers become that are neither 64-bit integers nor what a double gives back.
+/// The result for numbers that are neither 64-bit integers nor preserved by a double.
 package enum JSONNumbers: String, Sendable, CaseIterable {
-  /// Decimals, which keep all digits; with more than 38 they are refused.
+  /// Decimals, which keep all digits. The reader refuses numbers with more than 38.
   case exact
   /// The nearest doubles.
   case double
 }
 
-/// Reads RFC 8259's JSON, and nothing beside it.
+/// Reads the JSON of RFC 8259, and nothing else.
 package struct JSONReader: ~Escapable {
-  /// Deeper nesting than any document may have, also where each of its maps is in a `$literal`.
+  /// Deeper nesting than any document may have, even if each of its maps is in a `$literal`.
   package static let maximumDepth = 208
 
   let octets: Span<UInt8>
@@ -40,24 +41,24 @@ package struct JSONReader: ~Escapable {
   private let dialect: JSONDialect
   let numbers: JSONNumbers
   private var depth = 0
-  /// Members of the outermost object whose own names are fields.
+  /// Members of the outermost object whose names are always fields.
   private var documents: Set<String> = []
-  /// The fields of all maps that are open, innermost last, so that each map is made once and of the
-  /// right size.
+  /// The fields of all open maps, innermost last, so that each map is created once and at the right
+  /// size.
   private var open: [(name: String, value: Value)] = []
 
-  /// The value written in `bytes`, which hold one JSON text and white space around it.
+  /// Returns the value in `bytes`, which contain one JSON text with white space around it.
   ///
-  /// A number without fraction and exponent is an integer when it fits 64 bits, and one with them
-  /// is a double when that gives back its digits. Any other is a decimal, unless `numbers` says
-  /// that it is rounded.
+  /// A number without fraction and exponent is an integer if it fits in 64 bits. A number with
+  /// either is a double if the double preserves its digits. Any other number is a decimal, unless
+  /// `numbers` asks for rounding.
   package static func read(
     _ bytes: [UInt8], _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> Value {
     try read(bytes.bytes, dialect, numbers: numbers)
   }
 
-  /// The value written in borrowed bytes.
+  /// Returns the value in borrowed bytes.
   package static func read(
     _ bytes: RawSpan, _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
   ) throws(JSONError) -> Value {
@@ -70,7 +71,7 @@ package struct JSONReader: ~Escapable {
     return value
   }
 
-  /// The fields of the document written in `bytes`: an object whose own names are fields, whatever
+  /// Returns the fields of the document in `bytes`: an object whose own names are fields, whatever
   /// they begin with.
   package static func readDocument(
     _ bytes: RawSpan, _ dialect: JSONDialect = .extended, numbers: JSONNumbers = .exact
@@ -88,8 +89,8 @@ package struct JSONReader: ~Escapable {
     return value.map ?? [:]
   }
 
-  /// The members of the object written in `bytes`, in which the objects of these names are
-  /// documents as `readDocument` reads them.
+  /// Returns the members of the object in `bytes`. The objects with these names are documents, read
+  /// as by `readDocument`.
   package static func readRequest(
     _ bytes: [UInt8], documents: Set<String>
   ) throws(JSONError) -> [String: Value] {
@@ -141,7 +142,7 @@ package struct JSONReader: ~Escapable {
 
   // MARK: - Structure
 
-  /// - Parameter isLiteral: whether the names of a map are meant as they stand.
+  /// - Parameter isLiteral: whether the names of a map have no special meaning.
   @_lifetime(self: copy self)
   private mutating func readValue(isLiteral: Bool = false) throws(JSONError) -> Value {
     skipSpace()
@@ -207,7 +208,7 @@ package struct JSONReader: ~Escapable {
     var fields = [String: Value](minimumCapacity: open.count - first)
     for index in first..<open.count {
       guard fields.updateValue(open[index].value, forKey: open[index].name) == nil else {
-        throw error("the name \"\(open[index].name)\" stands twice")
+        throw error("the name \"\(open[index].name)\" occurs twice")
       }
     }
     open.removeSubrange(first...)

@@ -1,33 +1,34 @@
-// Finds where the values of a long JSON text begin and end, without understanding them: the
-// documents of a file that is larger than memory, which stand in an array, in an array within an
-// object, or one after the other. Brackets are counted and strings are skipped, so what is damaged
-// inside of a value is found by who reads it, and the values after it are still found. What is
-// damaged between values ends it: nobody can say what follows.
+// Finds the beginnings and ends of the values in a long JSON text without parsing them: the
+// documents of a file that is larger than memory. They are in an array, in an array within an
+// object, or one after another. The splitter counts brackets and skips strings. So the value's
+// reader finds damage inside it, and the splitter still finds the values after it. Damage between
+// values ends the text, because nothing can tell what follows.
 //
-// It works in a buffer that its user fills and shortens at the front, and keeps its place in it.
+// The splitter works in a buffer that its user fills and shortens at the front, and keeps its place
+// in that buffer.
 
 import Ondol
 import OndolEngine
 
-/// Finds values one after the other.
+/// Finds values one after another.
 package struct JSONSplitter: Sendable {
-  /// Where the values stand.
+  /// The place of the values.
   package enum Layout: Sendable, Equatable {
-    /// One after the other, with white space between.
+    /// One after another, with white space between them.
     case sequence
     /// In one array.
     case array
-    /// In the array at these names of objects in each other.
+    /// In the array under these names of nested objects.
     case member([String])
   }
 
-  /// A name beside those on the way to the array, and where its value begins in the buffer.
+  /// A name beside those on the way to the array, and the beginning of its value in the buffer.
   package struct Neighbour: Sendable {
     package let name: String
     package let value: Int
   }
 
-  /// What may come next.
+  /// What may follow.
   private enum State {
     case opening
     /// A value of a sequence, or the end.
@@ -37,23 +38,23 @@ package struct JSONSplitter: Sendable {
     case end
   }
 
-  /// The members of the object that `bytes` are or begin with, as far as they go.
+  /// Returns the members of the object that `bytes` are or begin with, as far as they go.
   package static func members(of bytes: [UInt8], lineBreak: UInt8) -> [Neighbour] {
     var splitter = JSONSplitter(.member([""]), lineBreak: lineBreak)
     splitter.isSeeking = false
-    // Whatever is wrong in it is found by who reads it.
+    // The reader of the value finds any mistake in it.
     _ = try? splitter.next(in: bytes, isAtEnd: false)
     return splitter.neighbours
   }
 
-  /// How far what has begun was read.
+  /// How far the current token is read.
   private enum Token {
     case container(depth: Int, isInString: Bool)
     case string
     case word
   }
 
-  /// More names than these are not kept.
+  /// At most this many names are kept.
   private static let keptNeighbours = 32
 
   private let keys: [String]
@@ -69,17 +70,17 @@ package struct JSONSplitter: Sendable {
   private var isSeeking = true
   /// Objects on the way to the array that are open.
   private var level = 0
-  /// The name whose value comes, where it is on the way.
+  /// Whether the value of a name on the way follows.
   private var isOnTheWay = false
-  /// Where the value or the name that is being read began.
+  /// The beginning of the value or name that is being read.
   package private(set) var start: Int?
-  /// What was looked at, in the buffer.
+  /// The part of the buffer that has been examined.
   package private(set) var position = 0
   package private(set) var neighbours: [Neighbour] = []
 
   /// - Parameters:
-  ///   - goesOn: whether the text begins behind one of the values.
-  ///   - comment: what a line between values begins with that is a comment; none when empty.
+  ///   - goesOn: whether the text begins after one of the values.
+  ///   - comment: the beginning of a comment line between values; empty if there are none.
   package init(
     _ layout: Layout, lineBreak: UInt8 = 0x0A, comment: [UInt8] = [], goesOn: Bool = false
   ) {
@@ -101,19 +102,19 @@ package struct JSONSplitter: Sendable {
     }
   }
 
-  /// Whether a value has begun that is to be found.
+  /// Whether a wanted value has begun.
   package var isInValue: Bool { start != nil }
 
-  /// The buffer has lost so many bytes at its front.
+  /// Accounts for bytes that the buffer has lost at its front.
   package mutating func move(by distance: Int) {
     position -= distance
     start = start.map { $0 - distance }
   }
 
-  /// The next value that is whole in `bytes`, which begin as they did before; nil where more of
-  /// them are needed, and behind the last value.
+  /// Returns the next value that is complete in `bytes`, whose beginning is unchanged; nil if it
+  /// needs more bytes, and after the last value.
   ///
-  /// - Throws: what is wrong between the values; its column counts from the beginning of `bytes`.
+  /// - Throws: the mistake between the values. Its column counts from the beginning of `bytes`.
   package mutating func next(
     in bytes: [UInt8], isAtEnd: Bool
   ) throws(JSONError) -> Range<Int>? {
@@ -136,7 +137,7 @@ package struct JSONSplitter: Sendable {
     JSONError(reason: reason, column: position + 1)
   }
 
-  /// Skips white space and comments; false when nothing else is there yet.
+  /// Skips white space and comments. Returns false if nothing else has arrived yet.
   private mutating func skipSpace(_ bytes: [UInt8], _ isAtEnd: Bool) -> Bool {
     while position < bytes.count {
       let byte = bytes[position]
@@ -159,7 +160,7 @@ package struct JSONSplitter: Sendable {
 // MARK: - Structure
 
 extension JSONSplitter {
-  /// Takes what stands between values, or begins one.
+  /// Takes a byte between values, or begins a value.
   private mutating func take(_ byte: UInt8) throws(JSONError) {
     switch (state, byte) {
     case (.opening, UInt8(ascii: "{")) where !keys.isEmpty: state = .firstName
@@ -207,7 +208,7 @@ extension JSONSplitter {
   }
 
   private mutating func begin(_ byte: UInt8) {
-    // Values beside the array are skipped, and need not be kept.
+    // Values beside the array are skipped and need no buffer.
     if state != .memberValue { start = position }
     switch byte {
     case UInt8(ascii: "{"), UInt8(ascii: "["): token = .container(depth: 0, isInString: false)
@@ -232,7 +233,7 @@ extension JSONSplitter {
 // MARK: - Values
 
 extension JSONSplitter {
-  /// Goes to the end of what has begun; false when it goes on behind `bytes`.
+  /// Goes to the end of the current token. Returns false if it continues after `bytes`.
   private mutating func finishToken(_ bytes: [UInt8], _ isAtEnd: Bool) throws(JSONError) -> Bool {
     let isWhole: Bool
     switch token {
@@ -249,7 +250,7 @@ extension JSONSplitter {
     return isWhole
   }
 
-  /// What has come to its end, where it is a value that was to be found.
+  /// Returns the token that has ended, if it is a wanted value.
   private mutating func endToken(_ bytes: [UInt8]) throws(JSONError) -> Range<Int>? {
     token = nil
     let range = (start ?? position)..<position
@@ -304,8 +305,8 @@ extension JSONSplitter {
     return false
   }
 
-  /// Goes behind the quote that closes a string, or behind the line break that no string can have
-  /// in it: a quote is missing then, and takes no other line in.
+  /// Goes past the quote that closes a string, or past a line break, which no string can contain:
+  /// in that case a quote is missing, and the string takes in no further line.
   private mutating func skipString(_ bytes: [UInt8]) -> Bool {
     while position < bytes.count {
       let byte = bytes[position]

@@ -1,7 +1,7 @@
-// Writes values as JSON in one line: field names in the order of their bytes, so that equal
-// documents are equal lines. What JSON has no word for is written as ExtendedJSON says. In the
-// relaxed form, too, everything comes back to the last bit, because a double always has a "." or an
-// "e" in it and an integer never.
+// Writes values as JSON on one line. Field names are in the order of their bytes, so that equal
+// documents are equal lines. ExtendedJSON defines the form of values that JSON has no notation for.
+// Even the relaxed form preserves everything to the last bit, because a double always has a "." or
+// an "e" in it and an integer never does.
 
 import Foundation
 package import Ondol
@@ -9,7 +9,7 @@ import OndolEngine
 
 /// Writes one value after another into the same buffer.
 package struct JSONWriter {
-  /// What was written, UTF-8.
+  /// The text so far, in UTF-8.
   package private(set) var bytes: [UInt8] = []
   private let form: JSONForm
 
@@ -17,17 +17,17 @@ package struct JSONWriter {
     self.form = form
   }
 
-  /// What was written.
+  /// The text so far.
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// `value` as JSON in one line.
+  /// Returns `value` as JSON on one line.
   package static func line(_ value: Value, _ form: JSONForm = .relaxed) -> String {
     var writer = JSONWriter(form)
     writer.write(value)
     return writer.text
   }
 
-  /// A document's fields with its id in front, under the name that no field can have.
+  /// Returns a document's fields after its id, under a name that no field can have.
   package static func line(
     id: String, _ fields: [String: Value], _ form: JSONForm = .relaxed
   ) -> String {
@@ -36,7 +36,7 @@ package struct JSONWriter {
     return writer.text
   }
 
-  /// A document's fields for an editor, each in a line of its own.
+  /// Returns a document's fields for an editor, each on a line of its own.
   package static func page(_ fields: [String: Value]) -> String {
     var writer = JSONWriter()
     var separator = "{\n  "
@@ -51,13 +51,13 @@ package struct JSONWriter {
     return writer.text
   }
 
-  /// How queries, too, call the document's id.
+  /// The name of a document's id, also in queries.
   package static let documentIDName = "__name__"
 
   /// "2026-05-01T09:30:00.25Z".
   package static func dateText(_ timestamp: Timestamp) -> String { Moment.text(timestamp) }
 
-  /// Forgets what was written, and keeps the room for it.
+  /// Removes the text, and keeps its capacity.
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
   }
@@ -72,7 +72,7 @@ package struct JSONWriter {
     append(isFirst ? "\n" : ",\n")
   }
 
-  /// Writes an object with some members in front, which are no fields of a document.
+  /// Writes an object that begins with members that are not fields of a document.
   package mutating func write(fields: [String: Value], behind first: [(String, Value)]) {
     bytes.append(UInt8(ascii: "{"))
     var separator = false
@@ -107,7 +107,7 @@ package struct JSONWriter {
     bytes.append(contentsOf: text.utf8)
   }
 
-  /// A value that JSON has no word for; in the plain form only what it holds.
+  /// Writes a value that JSON has no notation for. The plain form has only its content.
   private mutating func write(_ name: String, _ content: Value) {
     if form == .plain { return write(content) }
     append("{\"\(name)\":")
@@ -115,7 +115,7 @@ package struct JSONWriter {
     append("}")
   }
 
-  /// A text that stands for a number.
+  /// Writes a text that represents a number.
   private mutating func write(_ name: String, digits: String) {
     append("{\"\(name)\":\"\(digits)\"}")
   }
@@ -181,7 +181,7 @@ extension JSONWriter {
 // MARK: - Containers and texts
 
 extension JSONWriter {
-  /// An array of so many elements.
+  /// Writes an array with a number of elements.
   private mutating func write(_ count: Int, _ element: (inout JSONWriter, Int) -> Void) {
     bytes.append(UInt8(ascii: "["))
     for index in 0..<count {
@@ -213,8 +213,8 @@ extension JSONWriter {
     write(value)
   }
 
-  /// Everything that a person could not see is escaped, so that JSON can be looked at anywhere. It
-  /// is the same text to who reads it.
+  /// Every invisible character is escaped, so that any program can display the JSON. A reader gets
+  /// the same text.
   private mutating func write(_ string: String) {
     bytes.append(UInt8(ascii: "\""))
     string.withUTF8Bytes { octets in
@@ -234,7 +234,7 @@ extension JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// The scalar that begins at a place of valid UTF-8, and its bytes.
+  /// Returns the scalar at a place in valid UTF-8, and its bytes.
   private static func scalar(of octets: RawSpan, at index: Int) -> (scalar: UInt32, length: Int) {
     let first = octets.byte(at: index)
     if first < 0x80 { return (UInt32(first), 1) }

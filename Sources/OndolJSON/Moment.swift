@@ -1,11 +1,11 @@
-// Moments as texts, "2026-05-01T09:30:00.25Z", to the microsecond and over all years that a
-// timestamp can have. Foundation's formatters stop at milliseconds.
+// Moments as texts, "2026-05-01T09:30:00.25Z", with microseconds and for all years of a timestamp.
+// Foundation's formatters stop at milliseconds.
 
 package import Ondol
 
 /// Timestamps in ISO 8601.
 package enum Moment {
-  /// "2026-05-01T09:30:00.25Z", the fraction only as long as it must be.
+  /// "2026-05-01T09:30:00.25Z", with no more decimals than necessary.
   package static func text(_ timestamp: Timestamp) -> String {
     let (days, second) = timestamp.seconds.quotientAndRemainder(dividingByFloor: 86_400)
     let (year, month, day) = civilDate(daysSince1970: days)
@@ -17,10 +17,10 @@ package enum Moment {
       + "T\(clock.joined(separator: ":"))\(fraction)Z"
   }
 
-  /// The moment of a text: a date, "T", a time of day with seconds, at most nine decimals of which
-  /// six count, and "Z" or an offset as "+09:00". Nil when it is anything else.
+  /// Returns the moment of a text: a date, "T", a time of day with seconds, at most nine decimals
+  /// of which six count, and "Z" or an offset such as "+09:00". Returns nil for anything else.
   ///
-  /// Throws when it is outside the years that a timestamp can have.
+  /// Throws for years outside the range of a timestamp.
   package static func timestamp(_ text: String) throws(DatabaseError) -> Timestamp? {
     var scanner = Scanner(Array(text.utf8))
     guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2),
@@ -31,7 +31,7 @@ package enum Moment {
       1...12 ~= month, 1...31 ~= day, hour < 24, minute < 60, second < 60
     else { return nil }
     let days = daysSince1970(year, month, day)
-    // There is no 30 February: it would come back as another day.
+    // There is no 30 February: it would be read as another day.
     guard civilDate(daysSince1970: days) == (year, month, day) else { return nil }
     let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset
     return try Timestamp(microsecondsSince1970: seconds * 1_000_000 + microseconds)
@@ -72,7 +72,7 @@ extension Int64 {
   }
 }
 
-/// Reads the parts of a moment.
+/// Reads the parts of a moment's text.
 private struct Scanner {
   private var rest: ArraySlice<UInt8>
 
@@ -116,7 +116,7 @@ private struct Scanner {
     return number
   }
 
-  /// Seconds that the clock is ahead.
+  /// Seconds that the clock is ahead of UTC.
   mutating func offset() -> Int64? {
     if skip("Z") { return 0 }
     let isAhead = skip("+")

@@ -1,12 +1,12 @@
-// Finds what stands between the cells of a table from its first records. The character must be in
-// the first record, and where several are, only one of them may cut all records into as many cells
-// as the first has.
+// Finds the separator of a table's cells from its first records. The character must occur in the
+// first record. If several do, exactly one of them must split every record into as many cells as
+// the first record has.
 
 import OndolEngine
 
 /// The first records of a table.
 struct TableSample {
-  /// What is looked for.
+  /// The possible separators.
   static let delimiters: [UInt8] = Array(",;\t|".utf8)
   private static let maximumRecords = 200
 
@@ -22,7 +22,7 @@ struct TableSample {
     self.comment = comment
   }
 
-  /// The records that are whole, as a delimiter cuts them; nil for one that it cannot.
+  /// The complete records, split by a delimiter; nil for a record that it cannot split.
   private func records(_ delimiter: UInt8) -> [[CSV.Cell]?] {
     let form = CSV.Form(delimiter: delimiter, lineBreak: lineBreak, comment: comment)
     var records: [[CSV.Cell]?] = []
@@ -39,7 +39,7 @@ struct TableSample {
     return records
   }
 
-  /// - Parameter isTable: whether somebody said that it is one.
+  /// - Parameter isTable: whether the user said that it is a table.
   func delimiter(isTable: Bool) throws(FormDoubt) -> UInt8 {
     let found = Self.delimiters.map { delimiter in
       let records = records(delimiter)
@@ -65,12 +65,12 @@ struct TableSample {
         + "; say --as csv or tsv with --delimiter ',' or ';' or tab or '|'")
   }
 
-  /// Cells in the first record.
+  /// The number of cells in the first record.
   func width(_ delimiter: UInt8) -> Int {
     records(delimiter).first.flatMap { $0?.count } ?? 0
   }
 
-  /// Refuses a first record that is no line of names, by its looks.
+  /// Refuses a first record that does not look like column names.
   func refuseRow(_ delimiter: UInt8) throws(FormDoubt) {
     guard let first = records(delimiter).first.flatMap({ $0?.map(\.text) }) else { return }
     let seen =

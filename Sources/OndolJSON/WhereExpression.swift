@@ -1,12 +1,12 @@
-// Conditions as people write them on a command line, `price >= 10 and kind in ["a", "b"]`, and what
-// they come to: a filter of the library. Text becomes an expression in WhereParser; an expression
-// is a value, so that tools can print what they understood.
+// Conditions as people write them on a command line, `price >= 10 and kind in ["a", "b"]`, and
+// their meaning: a filter of the library. WhereParser turns the text into an expression. An
+// expression is a value, so that tools can print what they understood.
 
 package import Ondol
 
 /// A condition on documents.
 package indirect enum WhereExpression: Sendable, Equatable {
-  /// How a field is compared, by the word for it.
+  /// A comparison of a field, named by its word.
   package enum Comparison: String, Sendable, CaseIterable {
     case equal = "=", notEqual = "!=", isIn = "in", notIn = "not in"
     case less = "<", lessOrEqual = "<=", greater = ">", greaterOrEqual = ">="
@@ -15,7 +15,7 @@ package indirect enum WhereExpression: Sendable, Equatable {
     case equalIgnoringCase = "equals-nocase", startsWithIgnoringCase = "starts-with-nocase"
     case containsIgnoringCase = "contains-nocase"
 
-    /// Whether it compares with a text only.
+    /// Whether it compares only with a text.
     var takesText: Bool {
       switch self {
       case .startsWith, .contains, .equalIgnoringCase, .startsWithIgnoringCase,
@@ -26,15 +26,14 @@ package indirect enum WhereExpression: Sendable, Equatable {
     }
   }
 
-  /// One field, and what it is compared with: an array of values where the word asks for one, a
-  /// text behind those that take texts.
+  /// One field and its operand: an array of values if the comparison takes one, a text for the
+  /// comparisons that take texts.
   case field(FieldPath, Comparison, Value)
-  /// The same of a field whose texts are compared otherwise than by their bytes: with a text, or
-  /// with several.
+  /// A comparison of a field with a text or several, by another order than that of bytes.
   case compared(FieldPath, TextComparison, Comparison, Value)
-  /// Both.
+  /// Both conditions.
   case and(WhereExpression, WhereExpression)
-  /// At least one.
+  /// At least one of the conditions.
   case or(WhereExpression, WhereExpression)
 
   /// Reads an expression.
@@ -43,7 +42,7 @@ package indirect enum WhereExpression: Sendable, Equatable {
   }
 }
 
-/// Why a text is no condition, and where.
+/// Why a text is not a condition, and where.
 package struct WhereError: Error, Sendable, Equatable {
   package let reason: String
   /// The place in the text, in bytes.
@@ -52,14 +51,15 @@ package struct WhereError: Error, Sendable, Equatable {
 }
 
 extension WhereError: CustomStringConvertible {
-  /// The reason, the line, and below it a mark at the place: three lines, whatever the text has.
+  /// The reason, the line, and a mark below it at the place: three lines, whatever the text
+  /// contains.
   package var description: String {
     let bytes = Array(text.utf8)
     let lineStart = bytes[..<offset].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
     let lineEnd = bytes[offset...].firstIndex(of: 0x0A) ?? bytes.count
     let line = VisibleText.line(String(decoding: bytes[lineStart..<lineEnd], as: UTF8.self))
     let before = VisibleText.line(String(decoding: bytes[lineStart..<offset], as: UTF8.self))
-    // Hangul and what comes behind it takes two cells.
+    // Hangul and the characters after it take two cells.
     let cells = before.reduce(0) { cells, character in
       cells + ((character.unicodeScalars.first?.value ?? 0) >= 0x1100 ? 2 : 1)
     }
@@ -70,8 +70,8 @@ extension WhereError: CustomStringConvertible {
 // MARK: - Meaning
 
 extension WhereExpression {
-  /// The same as the library says it. What cannot be asked, such as a range from null, throws when
-  /// the filter is used.
+  /// The condition as a filter of the library. A filter that is not valid, such as a range from
+  /// null, throws when a query uses it.
   package var filter: Filter {
     switch self {
     case .and(let left, let right): .andFilter([left.filter, right.filter])
@@ -82,7 +82,7 @@ extension WhereExpression {
     }
   }
 
-  /// The fields it names, as often as it does.
+  /// The fields in the condition, including repetitions.
   package var fields: [FieldPath] {
     switch self {
     case .and(let left, let right), .or(let left, let right): left.fields + right.fields
@@ -90,8 +90,8 @@ extension WhereExpression {
     }
   }
 
-  /// Documents that have the fields and do not meet the condition; nil where there is no such
-  /// condition.
+  /// Matches the documents that have the fields and do not meet the condition; nil if no such
+  /// condition exists.
   var negated: WhereExpression? {
     switch self {
     case .and(let left, let right):
@@ -132,8 +132,8 @@ extension WhereExpression.Comparison {
     }
   }
 
-  /// The same of texts that are compared; a comparison that does not compare them matches nothing,
-  /// and the parser makes none.
+  /// The same for text comparisons. A comparison that cannot compare them matches nothing, and the
+  /// parser makes none.
   fileprivate func filter(
     of field: FieldPath, _ operand: Value, comparing texts: TextComparison
   ) -> Filter {
@@ -155,7 +155,7 @@ extension WhereExpression.Comparison {
     }
   }
 
-  /// Whether texts can be compared otherwise than by their bytes with it.
+  /// Whether it can compare texts by another order than that of bytes.
   func allows(_ texts: TextComparison) -> Bool {
     switch self {
     case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .isIn, .notIn: true
@@ -175,7 +175,7 @@ extension WhereExpression.Comparison {
 }
 
 extension WhereExpression: CustomStringConvertible {
-  /// The expression as text that reads back as the same.
+  /// The expression as text that reads back as the same expression.
   package var description: String {
     switch self {
     case .field(let field, let comparison, let operand):
@@ -187,7 +187,7 @@ extension WhereExpression: CustomStringConvertible {
     }
   }
 
-  /// The path, in backquotes also where it would be taken for a word of the language.
+  /// The path, with backquotes also where it could be read as a word of the language.
   private static func text(_ field: FieldPath) -> String {
     let text = "\(field)"
     return WhereParser.isReserved(text) ? "`\(text)`" : text

@@ -1,20 +1,19 @@
-// Values in a condition as people write them, and the JSON that they stand for: texts in single
-// quotes, which need no escapes within the double quotes of a shell, and decimals as digits with an
-// "m" after them, also within arrays and objects. What is wrong with the JSON is pointed at in the
-// text that was written.
+// Values in a condition as people write them, and their JSON. Texts may have single quotes, which
+// need no escapes within the double quotes of a shell, and decimals are digits with an "m" after
+// them, also within arrays and objects. Errors of the JSON point to the place in the original text.
 
 internal import Ondol
 
-/// A value as it is written in a condition.
+/// A value in the form of a condition.
 struct WhereLiteral {
-  /// The same as JSON.
+  /// The value as JSON.
   private(set) var json: [UInt8] = []
-  /// Where in the text each byte of the JSON comes from, and where the text ends.
+  /// The place in the text of each byte of the JSON, and the end of the text.
   private var places: [Int] = []
-  /// Where digits with an "m" stand that are no decimal; nil where there are none.
+  /// The place of digits with an "m" that are no valid decimal; nil if there are none.
   private(set) var wrongDecimal: Int?
 
-  /// - Parameter text: the value, whose indexes are places in the whole text.
+  /// - Parameter text: the value, with the indexes of the whole text.
   init(_ text: ArraySlice<UInt8>) {
     json.reserveCapacity(text.count)
     var place = text.startIndex
@@ -34,7 +33,7 @@ struct WhereLiteral {
     places.append(text.endIndex)
   }
 
-  /// The place in the text of what stands in a column of the JSON, from 1 on.
+  /// Returns the place in the text of a column of the JSON, counted from 1.
   func place(ofColumn column: Int) -> Int {
     places[max(0, min(column - 1, places.count - 1))]
   }
@@ -44,8 +43,8 @@ struct WhereLiteral {
     places.append(place)
   }
 
-  /// Appends a text as JSON has it, and answers where it ends. One that is not closed goes on to
-  /// the end.
+  /// Appends a text in JSON's form, and returns its end. A text without a closing quote continues
+  /// to the end.
   private mutating func appendString(_ text: ArraySlice<UInt8>) -> Int {
     let (double, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
     let quote = text.first
@@ -55,7 +54,7 @@ struct WhereLiteral {
       let byte = text[place]
       if byte == backslash, place + 1 < text.endIndex {
         let escaped = text[place + 1]
-        // JSON knows no escape for a single quote, and needs none.
+        // JSON has no escape for a single quote, and needs none.
         if escaped != UInt8(ascii: "'") { append(byte, from: place) }
         append(escaped, from: place + 1)
         place += 2
@@ -103,7 +102,7 @@ struct WhereLiteral {
 }
 
 extension WhereLiteral {
-  /// The value as it is written in a condition, which reads back as the same.
+  /// Returns the value in the form of a condition, which reads back as the same value.
   static func text(of value: Value) -> String {
     switch value {
     case .decimal(let decimal): "\(decimal)m"

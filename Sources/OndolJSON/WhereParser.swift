@@ -1,6 +1,5 @@
-// Reads conditions, orders and lists of fields by descending from what binds least to what binds
-// most. Input is hostile: it comes from command lines and fuzzers, so nesting is limited and every
-// complaint has its place.
+// Reads conditions, orders and lists of fields by recursive descent. The input is hostile: it comes
+// from command lines and fuzzers, so nesting is limited and every error has its place.
 //
 //   expression := conjunction { "or" conjunction }
 //   conjunction := negation { "and" negation }
@@ -10,20 +9,21 @@
 //             | "array-contains" | "array-contains-any" | "contains" | "starts-with"
 //             | "contains-nocase" | "starts-with-nocase" | "equals-nocase"
 //
-// A field is a path as the library reads it; a name with other characters stands in backquotes. A
-// value is JSON, with Extended JSON's objects for what JSON has no word for, and what WhereLiteral
-// makes JSON of: texts in single quotes, and decimals as digits with an "m" after them.
+// A field is a path in the library's form. A name with other characters is in backquotes. A value
+// is JSON, with Extended JSON's objects for values that JSON has no notation for, and with the
+// forms that WhereLiteral converts: texts in single quotes, and decimals as digits with an "m"
+// after them.
 
 package import Ondol
 
-/// One of the orders of a text.
+/// One order from a text.
 package struct WhereOrder: Sendable, Equatable {
   package let field: FieldPath
-  /// How texts are compared; nil by their bytes.
+  /// How texts are compared; nil for the order of bytes.
   package let comparison: TextComparison?
   package let isDescending: Bool
 
-  /// The query with this order behind those it has.
+  /// Returns the query with this order after its own.
   package func added(to query: Query) -> Query {
     guard let comparison else { return query.order(by: field, descending: isDescending) }
     return query.order(by: field, comparing: comparison, descending: isDescending)
@@ -32,7 +32,7 @@ package struct WhereOrder: Sendable, Equatable {
 
 /// Reads one text.
 package struct WhereParser {
-  /// Deeper nesting than anybody means.
+  /// The deepest nesting: more than any person means.
   static let maximumDepth = 64
   private static let words: Set<String> = ["and", "or", "not"]
 
@@ -73,8 +73,8 @@ package struct WhereParser {
     return orders
   }
 
-  /// Reads the fields of an index: `tags[], name folded, price desc`. They are as
-  /// `createIndex(on:)` takes them.
+  /// Reads the fields of an index, in the form of `createIndex(on:)`: `tags[], name folded, price
+  /// desc`.
   package static func indexFields(_ text: String) throws(WhereError) -> [String] {
     var parser = WhereParser(text)
     var fields: [String] = []
@@ -106,7 +106,7 @@ package struct WhereParser {
     return fields
   }
 
-  /// Whether a name would be taken for a word of the language.
+  /// Whether a name could be read as a word of the language.
   static func isReserved(_ name: String) -> Bool { words.contains(name.lowercased()) }
 
   // MARK: - Combinations
@@ -143,7 +143,7 @@ package struct WhereParser {
 
   // MARK: - One field
 
-  /// Reads how texts are compared, behind a field: `folded`, or `~folded` as an index has it.
+  /// Reads the text comparison after a field: `folded`, or `~folded` in the form of an index.
   private mutating func readComparisonOfTexts() -> TextComparison? {
     let start = position
     _ = skip("~")
@@ -170,7 +170,7 @@ package struct WhereParser {
     switch comparison {
     case .isIn, .notIn, .arrayContainsAny:
       guard operand.array != nil else {
-        throw error("an array is needed here, as [1, 2]", at: place)
+        throw error("an array is needed here, such as [1, 2]", at: place)
       }
     default:
       guard !comparison.takesText || operand.string != nil else {
@@ -215,7 +215,7 @@ package struct WhereParser {
     skipSpace()
     let start = position
     if let word = peekedWord(), Self.isReserved(word) {
-      throw error("a field is missing; one that is called \"\(word)\" stands in backquotes")
+      throw error("a field is missing; write one with the name \"\(word)\" in backquotes")
     }
     while true {
       if next == UInt8(ascii: "`") {
@@ -245,7 +245,7 @@ package struct WhereParser {
 
   // MARK: - Values
 
-  /// Finds where the value ends and has it read as JSON.
+  /// Finds the end of the value and reads it as JSON.
   private mutating func readValue() throws(WhereError) -> Value {
     skipSpace()
     let start = position
@@ -260,16 +260,16 @@ package struct WhereParser {
     let literal = WhereLiteral(bytes[start..<position])
     if let place = literal.wrongDecimal {
       throw self.error(
-        "this is no decimal, which has up to 38 digits and is below 1e128", at: place)
+        "this is not a decimal, which has up to 38 digits and is below 1e128", at: place)
     }
     do throws(JSONError) {
       return try JSONReader.read(literal.json)
     } catch {
       if let byte = bytes[start...].first, Self.isName(byte), byte > UInt8(ascii: "9") {
-        throw self.error("this is no value; texts stand in quotes", at: start)
+        throw self.error("this is not a value; texts stand in quotes", at: start)
       }
       throw self.error(
-        "this is no value: \(error.reason)", at: literal.place(ofColumn: error.column))
+        "this is not a value: \(error.reason)", at: literal.place(ofColumn: error.column))
     }
   }
 
