@@ -1,6 +1,6 @@
-// The apps at work: a shop that sells, friends who post, cars that drive and a diary that gets its
-// photos, in one database, on and on, with the console beside them. Whoever changes a price in the
-// browser is told of it here, as any app would be.
+// The apps at work: a shop that sells, friends who post, cars that drive and a diary that gets
+// photos, all in one database, without end, with the console beside them. When you change a price
+// in the browser, this program is notified, as any app would be.
 
 import ArgumentParser
 import Foundation
@@ -11,19 +11,19 @@ import OndolTerminal
 struct AtWork: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "console",
-    abstract: "Apps at work in one database, on and on, and the console to watch them in.")
+    abstract: "Apps at work in one database, without end, and the console that shows them.")
 
   @OptionGroup var options: DemoOptions
   @OptionGroup var pictures: PictureOptions
 
-  @Option(help: "Where the console listens; a free port for 0.")
+  @Option(help: "The console's port; 0 for a free one.")
   var port = 0
 
   func run() async throws {
     let pictures = try Pictures(pictures)
     let place = try options.database(of: "town")
     var databaseOptions = Database.Options()
-    // So that the console's Changes go back to before it was opened.
+    // This lets the console's Changes go back to before it was opened.
     databaseOptions.changeRetention = .init()
     let database = try await Database.open(at: place, options: databaseOptions)
     let console = try await Console.start(database, access: .edit, port: port)
@@ -42,7 +42,7 @@ struct AtWork: AsyncParsableCommand {
   }
 }
 
-/// What goes on in the database.
+/// The activity in the database.
 private struct Town: Sendable {
   private let database: Database
   private let items: CollectionReference
@@ -56,7 +56,7 @@ private struct Town: Sendable {
   private static let places = ["한강", "북촌", "시장", "남산", "바다", "도서관"]
   private static let moods = ["첫눈이 왔어요", "커피가 맛있어요", "길이 막혀요", "책을 다 읽었어요"]
   private static let steps = ["new", "packed", "sent", "delivered"]
-  /// What is kept of what never ends.
+  /// How many of the endless items are kept.
   private static let kept = 200
 
   init(_ database: Database, _ pictures: Pictures?) {
@@ -69,7 +69,7 @@ private struct Town: Sendable {
     photos = (0..<6).compactMap { try? pictures?.data($0) }.filter { $0.count < 4 << 20 }
   }
 
-  /// What is there before anybody works. What an earlier run left stays.
+  /// Creates the first data. Data from an earlier run stays.
   func settle() async throws {
     try await orders.createIndex(on: ["state", "-at"])
     try await posts.createIndex(on: ["-at"])
@@ -101,7 +101,7 @@ private struct Town: Sendable {
     }
   }
 
-  /// Somebody is at work until the task is cancelled.
+  /// Repeats one kind of work until the task is cancelled.
   private func repeated(
     every pause: Duration, _ body: @Sendable (Int) async throws -> Void
   ) async throws {
@@ -109,7 +109,7 @@ private struct Town: Sendable {
       do {
         try await body(round)
       } catch let error as DatabaseError where error.code == .notFound {
-        // Somebody deleted it in the browser.
+        // The user deleted it in the browser.
       }
       try await Task.sleep(for: pause)
     }
@@ -119,7 +119,7 @@ private struct Town: Sendable {
 
   // MARK: - The shop
 
-  /// An order comes in, or one goes a step further.
+  /// Takes a new order, or moves an order a step further.
   private func order(_ round: Int) async throws {
     guard round % 3 == 1 else { return try await moveAnOrder() }
     let item = items.document(Shop.stock[round / 3 % Shop.stock.count].id)
@@ -128,7 +128,7 @@ private struct Town: Sendable {
     try await database.runTransaction { transaction in
       let found = try transaction.getDocument(item)
       guard found.exists, let price = found["price"] as Int? else { return }
-      // An empty shelf is filled.
+      // Refills an empty shelf.
       let count = found["count"] as Int? ?? 0
       try transaction.updateData(["count": count > 0 ? count - 1 : 12], forDocument: item)
       try transaction.setData(
@@ -151,7 +151,7 @@ private struct Town: Sendable {
     ])
   }
 
-  /// Nobody here changes a price: who does sits at the browser.
+  /// Nothing here changes a price: only a person at the browser does.
   private func followPrices() async throws {
     var prices: [String: Int] = [:]
     for try await snapshot in items.snapshots {
@@ -188,7 +188,7 @@ private struct Town: Sendable {
     ])
   }
 
-  /// What never ends goes at its other end.
+  /// Deletes the oldest document of an endless collection that has too many.
   private func trim(_ collection: CollectionReference) async throws {
     guard try await collection.count.getAggregation().count > Self.kept else { return }
     let oldest = try await collection.order(by: "at").limit(to: 1).getDocuments().documents
@@ -206,7 +206,7 @@ private struct Town: Sendable {
     ])
   }
 
-  /// A day gets another photo; the one it had is nobody's any more.
+  /// Gives a day another photo. The one before then belongs to no entry.
   private func takePhoto(_ round: Int) async throws {
     guard !photos.isEmpty else { return }
     let photo = try await database.storage.put(photos[round % photos.count])

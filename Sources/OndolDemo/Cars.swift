@@ -1,5 +1,5 @@
-// A list of cars in the realtime tree, as an app with a live list keeps it: whole cars written,
-// single properties changed, and a list beside it that follows the events and nothing else.
+// A list of cars in the realtime tree, as an app with a live list keeps it: the app writes whole
+// cars and changes single properties, and a list beside it follows only the events.
 
 import ArgumentParser
 import Ondol
@@ -13,7 +13,7 @@ struct Cars: DemoApp {
   @OptionGroup var options: DemoOptions
 }
 
-/// What the list shows of a car.
+/// The part of a car that the list shows.
 struct Car: Codable, Equatable, Sendable {
   var id: String
   var name: String
@@ -21,7 +21,7 @@ struct Car: Codable, Equatable, Sendable {
   var isHybrid: Bool
 }
 
-/// Cars in the order of the tree, kept by events alone.
+/// Cars in the order of the tree, maintained only from events.
 private struct CarList {
   private(set) var cars: [Car] = []
 
@@ -75,7 +75,7 @@ extension Cars {
     let electric = try await cars.queryOrdered(byChild: "isHybrid").queryEqual(toValue: false)
       .getData()
     Story.say("A query finds \(Story.count(electric.childrenCount, "electric car")).")
-    Story.elsewhere("the Realtime Database has the same events, behind an account and a network.")
+    Story.elsewhere("the Realtime Database has the same events, with an account and a network.")
     try await database.close()
     Story.next(name, at: place == "demo/cars.ondol" ? nil : place)
   }

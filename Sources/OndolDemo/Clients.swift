@@ -1,6 +1,6 @@
-// One database, two kinds of programs: Google's client for Python writes through the server that
-// this process runs, and a listener in Swift, in the same process, sees it at once; what Swift
-// writes the client's own listener sees.
+// One database, two kinds of programs. Google's client for Python writes through the server in this
+// process, and a Swift listener in the same process receives it at once. The client's own listener
+// receives what Swift writes.
 
 import ArgumentParser
 import Foundation
@@ -17,7 +17,7 @@ struct Clients: AsyncParsableCommand {
 
   @OptionGroup var options: DemoOptions
 
-  @Option(help: "A Python that has google-cloud-firestore.")
+  @Option(help: "A Python with google-cloud-firestore.")
   var python = "python3"
 
   #if Server
@@ -47,7 +47,7 @@ struct Clients: AsyncParsableCommand {
       try await database.close()
     }
 
-    /// Has the client write, and answers it.
+    /// Lets the client write, and answers it.
     private func talk(_ database: Database, at address: String) async throws {
       Story.say("export FIRESTORE_EMULATOR_HOST=\(address), and Google's client writes two items:")
       let client = try start(at: address)
@@ -65,7 +65,7 @@ struct Clients: AsyncParsableCommand {
       client.waitUntilExit()
       guard client.terminationStatus == 0 else {
         throw ValidationError(
-          "\(python) has no google-cloud-firestore; Scripts/demo clients has it")
+          "\(python) has no google-cloud-firestore; Scripts/demo clients installs it")
       }
     }
 
@@ -79,7 +79,7 @@ struct Clients: AsyncParsableCommand {
       return client
     }
 
-    /// What the client does. What it prints stands beside what Swift shows.
+    /// The client's program. Its output appears beside Swift's.
     private static let program = """
       import threading
       from google.auth.credentials import AnonymousCredentials
@@ -104,7 +104,7 @@ struct Clients: AsyncParsableCommand {
       """
   #else
     func run() async throws {
-      throw ValidationError("this build has no server; Scripts/demo clients builds one that has")
+      throw ValidationError("this build has no server; Scripts/demo clients builds one with it")
     }
   #endif
 }

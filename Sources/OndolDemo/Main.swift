@@ -1,5 +1,5 @@
-// `ondol-demo`: six small apps, each on a database of its own, each a story that prints what it
-// does and what it finds. They use public calls only, as any app would.
+// `ondol-demo`: six small apps, each with a database of its own, and each a story that prints its
+// steps and results. They use only public calls, as any app would.
 
 import ArgumentParser
 import Foundation
@@ -44,7 +44,7 @@ struct Everything: AsyncParsableCommand {
   }
 }
 
-/// A small app that tells what it does.
+/// A small app that describes what it does.
 protocol DemoApp: AsyncParsableCommand {
   static var name: String { get }
   var options: DemoOptions { get }
@@ -58,7 +58,7 @@ extension DemoApp {
   }
 }
 
-/// What all the apps are asked.
+/// The options of all apps.
 struct DemoOptions: ParsableArguments {
   static let folder = "demo"
 
@@ -68,7 +68,7 @@ struct DemoOptions: ParsableArguments {
   @Flag(help: "Print each acknowledged write, and kill this process half-way.")
   var kill = false
 
-  /// Where an app's database is; in a folder that is there.
+  /// The path of an app's database, in an existing folder.
   func database(of app: String) throws -> String {
     try directory ?? Self.database(of: app, in: Self.folder)
   }

@@ -1,4 +1,4 @@
-// Shows what an app has left behind, in a browser: the console on its database.
+// Shows an app's finished database in a browser: the console on it.
 
 import ArgumentParser
 import Foundation
@@ -8,7 +8,7 @@ import OndolTerminal
 
 struct Open: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "The console in a browser, on the database that an app has left behind.")
+    abstract: "Shows an app's finished database in a browser, in the console.")
 
   @Argument(help: "Which app: shop, workdiary, packages, photodiary, cars or signup.")
   var app: String
@@ -16,7 +16,7 @@ struct Open: AsyncParsableCommand {
   @Option(name: .customLong("at"), help: "The database's directory; demo/APP.ondol if not given.")
   var directory: String?
 
-  @Option(help: "Where the console listens; a free port for 0.")
+  @Option(help: "The console's port; 0 for a free one.")
   var port = 0
 
   func run() async throws {
@@ -26,7 +26,7 @@ struct Open: AsyncParsableCommand {
     }
     let database = try await Database.open(at: place)
     let console = try await Console.start(database, access: .edit, port: port)
-    Story.chapter("What the app has left behind", in: place)
+    Story.chapter("The app's database", in: place)
     Story.say("Open this in a browser. Ctrl-C ends it.")
     Story.line("\n   \(console.url)\n")
     let (interrupts, noted) = AsyncStream<Void>.makeStream()

@@ -1,5 +1,5 @@
-// Data that nobody made up: the list of packages installed on this machine, imported in batches and
-// asked by section, size and name.
+// Real data: the list of packages installed on this machine, imported in batches and queried by
+// section, size and name.
 
 import ArgumentParser
 import Foundation
@@ -17,7 +17,7 @@ struct Packages: DemoApp {
 /// An installed package.
 struct Package: Codable, Equatable {
   var name, version, section: String
-  /// In KiB; nil where the system does not say.
+  /// In KiB; nil if the system does not report it.
   var size: Int?
   var summary: String
 }
@@ -26,7 +26,7 @@ extension Packages {
   private static let batchSize = 100
 
   static func tell(at place: String, killing: Bool) async throws {
-    Story.chapter("What is installed on this machine", in: place)
+    Story.chapter("The packages on this machine", in: place)
     guard let installed = try installedPackages() else {
       Story.say("Neither dpkg-query nor brew is here, so there is no list to import.")
       return
@@ -99,7 +99,7 @@ extension Packages {
 // MARK: - The system's list
 
 extension Packages {
-  /// What the system's package manager says; nil where there is none that is known.
+  /// The output of the system's package manager; nil if there is no known one.
   private static func installedPackages() throws -> [Package]? {
     let format =
       #"${binary:Package}\t${Version}\t${Section}\t${Installed-Size}\t${binary:Summary}\n"#
@@ -122,7 +122,7 @@ extension Packages {
     index < cells.count ? cells[index] : ""
   }
 
-  /// What a program prints; nil where there is no such program or it fails.
+  /// A program's output; nil if the program does not exist or fails.
   private static func output(of program: String, _ arguments: [String]) throws -> String? {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")

@@ -1,6 +1,6 @@
 // A photo diary: an entry a day, with a photo as a property of its Codable type. The photo goes
-// where the entry goes: one that is replaced or deleted is nobody's any more, and its bytes come
-// back.
+// with the entry: after its entry is replaced or deleted, no entry has it, and Ondol frees its
+// bytes.
 
 import ArgumentParser
 import Foundation
@@ -41,7 +41,7 @@ extension PhotoDiary {
     let diary = database.collection("diary")
     let known = try await diary.getDocuments().documents
     if !known.isEmpty {
-      Story.say("Found \(known.count) entries from an earlier run; taking them out.")
+      Story.say("Found \(known.count) entries from an earlier run; deleting them.")
       for entry in known { try await entry.reference.delete() }
       try await StoredPictures.settle(database)
     }
@@ -54,7 +54,7 @@ extension PhotoDiary {
     Story.next("photodiary", at: place == "demo/photodiary.ondol" ? nil : place)
   }
 
-  /// Two entries share a photo: it is stored once.
+  /// Two entries share a photo, which is stored once.
   private static func fill(
     _ diary: CollectionReference, _ pictures: Pictures, killing: Bool
   ) async throws {
@@ -73,17 +73,18 @@ extension PhotoDiary {
     let entry = DiaryEntry(title: "다시 한강", date: "2026-05-06", photo: again)
     try await diary.document("day-6").setData(from: entry)
     acknowledged.add()
-    Story.say("A sixth day has the first day's photo. The same bytes are stored once:")
+    Story.say("A sixth day has the first day's photo. Equal bytes are stored once:")
   }
 
   private static func look(_ diary: CollectionReference) async throws {
     let storage = diary.database.storage
-    Story.say("The sizes of the photos, each worked out once and stored with its photo:")
+    Story.say("The sizes of the photos, each computed once and stored with its photo:")
     for document in try await diary.order(by: "date").getDocuments().documents {
       let entry = try document.data(as: DiaryEntry.self)
       guard let photo = entry.photo else { continue }
       let size = try await storage.derive("size", from: photo) { bytes in
-        // With its bytes, because equal sizes would be one content, and the story counts them.
+        // The files' bytes are included, because equal sizes would be one content, and the story
+        // counts contents.
         Data("\(PictureSize.text(bytes) ?? "unknown") in \(Story.bytes(bytes.count))".utf8)
       }
       let text = String(decoding: try await storage.data(of: size), as: UTF8.self)
@@ -91,11 +92,11 @@ extension PhotoDiary {
     }
   }
 
-  /// Two days tell of the river, whatever stands behind its name.
+  /// Two days mention the river, with different endings of the word.
   private static func search(_ diary: CollectionReference) async throws {
     try await diary.createSearchIndex(on: ["title"])
     let words = "한강에서"
-    Story.say("The days that tell of \(words), by an index of their words, the best first:")
+    Story.say("The days that mention \(words), by an index of their words, the best first:")
     for match in try await diary.query.search(words, in: "title").getMatches() {
       let day = try match.document.data(as: DiaryEntry.self)
       let found = match.ranges(in: "title").map { "\(day.title[$0])" }
@@ -109,7 +110,7 @@ extension PhotoDiary {
   ) async throws {
     let database = diary.database
     let shared = try await diary.document("day-6").getDocument(as: DiaryEntry.self).photo
-    Story.say("The second day gets another photo. Nobody has the old one any more:")
+    Story.say("The second day gets another photo. No entry has the old one any more:")
     let photo = try await database.storage.put(try pictures.data(titles.count))
     var before = try await StoredPictures(database, at: place)
     try await diary.document("day-2").updateData(["photo": photo])
@@ -118,7 +119,7 @@ extension PhotoDiary {
     if let shared {
       let bytes = try await database.storage.data(of: shared)
       let isSame = bytes == (try pictures.data(0))
-      Story.say("The first day is deleted. Its photo stays, because the sixth day has it, too:")
+      Story.say("The first day is deleted. Its photo stays, because the sixth day also has it:")
       Story.show(
         "read back: \(Story.bytes(bytes.count)), \(isSame ? "the same as" : "OTHERS than")"
           + " the file's"
@@ -126,14 +127,14 @@ extension PhotoDiary {
     }
     before = try await StoredPictures(database, at: place)
     try await diary.document("day-6").delete()
-    Story.say("The sixth day is deleted, too. Now nobody has the photo:")
+    Story.say("The sixth day is also deleted. Now no entry has the photo:")
     try await StoredPictures.giveUp(database, at: place, since: before)
     if let shared {
       let canRead = try await StoredPictures.canRead(shared, in: database)
       Story.show("Can it still be read? \(canRead ? "YES" : "No").")
     }
     Story.elsewhere(
-      "your code counts who still uses a file before it deletes one, or never deletes any.")
+      "your code counts the uses of a file before it deletes one, or never deletes any.")
     let findings = try await database.verify(depth: .full)
     Story.say("A full check of the database finds \(Story.count(findings.count, "fault")).")
     for finding in findings { Story.show("\(finding)") }

@@ -1,20 +1,20 @@
-// The pictures that the apps show: PNG and JPEG files that are there already. `Scripts/demo` finds
-// some on the machine, or has a library make them.
+// The pictures that the apps show: existing PNG and JPEG files. `Scripts/demo` finds some on the
+// machine, or makes them with a library.
 
 import ArgumentParser
 import Foundation
 
-/// Where pictures come from.
+/// The source of the pictures.
 struct PictureOptions: ParsableArguments {
   @Option(name: .customLong("pictures"), help: "A directory with PNG or JPEG files.")
   var directory: String?
 }
 
-/// Picture files, in the order of their names.
+/// Picture files, ordered by name.
 struct Pictures {
   let paths: [String]
 
-  /// Nil when there are not enough of them to tell a story.
+  /// Nil if there are too few of them for a story.
   init?(_ options: PictureOptions) throws {
     guard let directory = options.directory else { return nil }
     let names = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
@@ -26,12 +26,12 @@ struct Pictures {
     }
   }
 
-  /// The picture with this number; they come again when there are fewer.
+  /// The picture with this number. They repeat if there are fewer.
   subscript(number: Int) -> String { paths[number % paths.count] }
 
   func data(_ number: Int) throws -> Data { try Data(contentsOf: URL(filePath: self[number])) }
 
-  /// What a picture's path ends with.
+  /// The ending of a picture's path.
   func suffix(_ number: Int) -> String {
     URL(filePath: self[number]).pathExtension.lowercased()
   }
@@ -39,7 +39,7 @@ struct Pictures {
 
 /// The size of a picture, from its first bytes.
 enum PictureSize {
-  /// `640 x 480`; nil when the bytes are no PNG or JPEG.
+  /// `640 x 480`; nil if the bytes are not a PNG or JPEG.
   static func text(_ bytes: Data) -> String? {
     let bytes = [UInt8](bytes)
     return (png(bytes) ?? jpeg(bytes)).map { "\($0.width) x \($0.height)" }

@@ -1,5 +1,5 @@
-// An app that writes as fast as it can, with the console in its own process: what the console costs
-// its app is measured with it. Tests/Browser/figures.py runs it.
+// An app that writes as fast as it can, with the console in its own process, to measure the cost of
+// the console. Tests/Browser/figures.py runs it.
 
 import ArgumentParser
 import Foundation
@@ -11,7 +11,7 @@ import OndolTerminal
 struct Rate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rate",
-    abstract: "Writes for as many seconds as each line of standard input says, and tells how many.",
+    abstract: "Writes for the seconds in each line of standard input, and counts the commits.",
     discussion: "Prints the console's address, then COMMITS SECONDS CPU-SECONDS for each line.",
     shouldDisplay: false)
 
@@ -20,7 +20,7 @@ struct Rate: AsyncParsableCommand {
   @Option(help: "Tasks that write, one document each.")
   var writers = 4
 
-  @Flag(help: "Waits for no disk, so that only processors count.")
+  @Flag(help: "Wait for no disk, so that only processors count.")
   var memory = false
 
   @Flag(help: "Without a console.")
@@ -30,7 +30,7 @@ struct Rate: AsyncParsableCommand {
     let database = try await Database.open(at: try options.database(of: "rate"))
     let console = alone ? nil : try await Console.start(database, access: .edit)
     Story.line(console?.url ?? "alone")
-    // Waiting for a line takes a thread, which must not be one of those that tasks share.
+    // Waiting for a line blocks a thread, which must not be one that tasks share.
     let (lines, input) = AsyncStream<String>.makeStream()
     Thread.detachNewThread {
       while let line = readLine() { input.yield(line) }
@@ -67,9 +67,9 @@ struct Rate: AsyncParsableCommand {
     }
   }
 
-  /// Seconds of processors that this process has taken.
+  /// The processor time of this process, in seconds.
   private static var work: Double {
-    // In millionths, on every system that has it.
+    // In millionths of a second, on every system that has it.
     Double(clock()) / 1e6
   }
 }

@@ -1,6 +1,6 @@
-// A shop's items, as an app with a list and an edit screen keeps them: whole items written from
-// `Codable`, single fields changed in place, pictures added to a list without reading it first, and
-// orders that are counted after a crash.
+// A shop's items, as an app with a list and an edit screen keeps them: it writes whole items from
+// `Codable`, changes single fields in place, adds pictures to a list without reading it first, and
+// counts its orders after a crash.
 
 import ArgumentParser
 import Ondol
@@ -18,7 +18,7 @@ struct Shop: AsyncParsableCommand {
   }
 }
 
-/// What the shop sells. The document's id is not repeated inside.
+/// An item that the shop sells. The document's id is not repeated inside.
 struct Item: Codable, Equatable {
   var name: String
   var price: Int
@@ -42,11 +42,11 @@ extension Shop {
   static func tell(at place: String, _ pictures: Pictures?, killing: Bool) async throws {
     Story.chapter("A shop", in: place)
     var databaseOptions = Database.Options()
-    // So that the story need not wait for what comes back.
+    // The story need not wait until freed bytes come back.
     databaseOptions.blobGracePeriod = .zero
     let database = try await Database.open(at: place, options: databaseOptions)
     let items = database.collection("upload")
-    // The pictures of an earlier run, if any, are put anew below.
+    // The pictures of an earlier run, if any, are stored again below.
     try await items.unlinkBlobs(field: "imagePath", under: "images/")
     try await stockUp(items, in: database)
     try await sell(items)
@@ -97,14 +97,14 @@ extension Shop {
     try await items.createIndex(on: ["price"])
     let names = ["라탄 조명", "찻잔 세트", "없는 물건"]
     let named = try await items.whereField("name", in: names).order(by: "name").getDocuments()
-    Story.say("Items that are called \(names.joined(separator: ", ")), by one query with `in`:")
+    Story.say("Items with the names \(names.joined(separator: ", ")), by one query with `in`:")
     try show(named)
 
     let cheap = try await items.whereField("price", isLessThan: 50_000)
       .order(by: "price", descending: true).limit(to: 3).getDocuments()
     Story.say("The three most expensive below ₩50,000, by an index on the price:")
     try show(cheap)
-    Story.elsewhere("Firestore refuses some queries until somebody has made their index.")
+    Story.elsewhere("Firestore refuses some queries until you have created their index.")
   }
 
   private static func show(_ snapshot: QuerySnapshot) throws {
@@ -115,7 +115,7 @@ extension Shop {
     }
   }
 
-  /// Orders are numbered without a gap, so that the next start can tell whether one was lost.
+  /// Orders have numbers without a gap, so that the next start can tell whether one was lost.
   private static func takeOrders(in database: Database, killing: Bool) async throws {
     let orders = database.collection("orders")
     let found = try await orders.order(by: "number").getDocuments()

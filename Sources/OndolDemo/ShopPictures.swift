@@ -1,12 +1,12 @@
-// The shop's pictures: files at paths that the items name. Picture and item are one commit, a
-// picture that is replaced goes with the commit that replaces it, and one that an item has does not
-// go before the item. Each deletion is checked: what is deleted cannot be read.
+// The shop's pictures: files at paths that the items name. A picture and its item are one commit. A
+// replaced picture goes with the commit that replaces it, and a picture does not go before its
+// item. The story checks each deletion: a deleted picture cannot be read.
 
 import Foundation
 import Ondol
 
 extension Shop {
-  /// Gives every item a picture, replaces one, takes an item away, and counts.
+  /// Gives every item a picture, replaces one, removes an item, and counts.
   static func showPictures(
     of items: CollectionReference, _ pictures: Pictures, in database: Database, at place: String
   ) async throws {
@@ -35,7 +35,7 @@ extension Shop {
       "documents and pictures are two products, and a job of yours cleans up between them.")
   }
 
-  /// The item gets another picture.
+  /// Gives the item another picture.
   private static func replace(
     _ item: DocumentReference, _ pictures: Pictures, _ number: Int, in database: Database,
     at place: String
@@ -54,7 +54,7 @@ extension Shop {
       "stored before: \(Story.bytes(before.bytes)); stored now: \(Story.bytes(after.bytes))")
   }
 
-  /// The item goes, and its picture with it.
+  /// Deletes the item, and its picture with it.
   private static func remove(
     _ item: DocumentReference, in database: Database, at place: String
   ) async throws {
@@ -74,7 +74,7 @@ extension Shop {
     (try await item.getDocument()["imagePath"] as [String]?)?.first
   }
 
-  /// Puts a picture beside an item, in the place of those it has.
+  /// Puts a picture beside an item, and replaces those it has.
   private static func take(
     _ pictures: Pictures, _ number: Int, of item: DocumentReference, in database: Database
   ) async throws {

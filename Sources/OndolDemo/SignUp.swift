@@ -1,6 +1,6 @@
 // Signing up: an address that nobody else may have, a password, a profile and a picture, as one
-// commit. A race has one winner, and nothing is left of who lost, not even a picture. OndolAccounts
-// does it; the story is what an app sees of it.
+// commit. A race has one winner, and the loser leaves nothing, not even a picture. OndolAccounts
+// does the work; the story shows what an app sees of it.
 
 import ArgumentParser
 import Foundation
@@ -20,7 +20,7 @@ struct SignUp: AsyncParsableCommand {
   }
 }
 
-/// What is stored of a person.
+/// A person's stored profile.
 struct Profile: Codable, Equatable, Sendable {
   var firstName: String
   var lastName: String
@@ -36,9 +36,9 @@ extension SignUp {
     options.blobGracePeriod = .zero
     let database = try await Database.open(at: place, options: options)
     try await clear(database)
-    // In memory, so that the story starts with nobody signed in.
+    // In memory, so that the story starts with no user signed in.
     var accountOptions = Accounts.Options()
-    // A small scrypt: what is not optimised takes a second for the one that apps have.
+    // A small scrypt: a build without optimisation needs a second for the one that apps use.
     accountOptions.hashing = PasswordHashing(unchecked: 1 << 12, 8, 1)
     let accounts = try await Accounts.open(in: database, options: accountOptions)
     let auth = try await Auth.open(accounts, tokens: MemoryTokenStore())
@@ -53,7 +53,7 @@ extension SignUp {
     Story.next("signup", at: place == "demo/signup.ondol" ? nil : place)
   }
 
-  /// Takes out what an earlier run left, so that the story can be told again.
+  /// Removes the data of an earlier run, so that the story can run again.
   private static func clear(_ database: Database) async throws {
     for account in try await database.collection("accounts").getDocuments().documents {
       try await database.document("privateData/\(account.documentID)").delete(recursive: true)
@@ -138,7 +138,7 @@ extension SignUp {
     }
   }
 
-  /// The account goes, with everything that was its own.
+  /// Deletes the account with all of its data.
   private static func leave(_ auth: Auth, _ database: Database, at place: String) async throws {
     guard let user = auth.currentUser else { return }
     let picture =

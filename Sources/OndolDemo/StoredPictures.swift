@@ -1,22 +1,22 @@
-// What storage has of pictures, in figures that whoever runs the demo can check: how many pictures
-// are stored, how many bytes they have, and whether one can still be read.
+// The pictures in storage, in figures that you can check: how many are stored, how many bytes they
+// have, and whether one can still be read.
 //
-// A picture that nobody holds any more is given up in the background, at once where there is no
-// grace period, as here. So the pass that a story asks for often finds nothing left to do, and says
-// of itself that it gave up nothing: true of the pass, and of no interest to anybody. What counts
-// is the difference between before and after.
+// Ondol frees a picture without a holder in the background, at once if there is no grace period, as
+// here. So the pass that a story requests often finds nothing left to do, and reports that it freed
+// nothing. That is true of the pass, and interests nobody. The difference between before and after
+// counts.
 
 import Foundation
 import Ondol
 
 /// The pictures of a database at some moment.
 struct StoredPictures {
-  /// Pictures that are stored, each once, however many documents have it.
+  /// The stored pictures, each counted once, however many documents have it.
   let pictures: Int
-  /// What was worked out from them, and is stored with them.
+  /// The contents that were made from them and are stored with them.
   let sizes: Int
   let bytes: Int
-  /// Bytes of the files that pictures are in.
+  /// The size of the pictures' files in bytes.
   let filesSize: Int
 
   init(_ database: Database, at place: String) async throws {
@@ -44,8 +44,8 @@ struct StoredPictures {
     Story.count(pictures, "picture") + (sizes == 0 ? "" : " and \(Story.count(sizes, "size"))")
   }
 
-  /// Waits until all is given up that nobody holds. A pass that goes on in the background already
-  /// does it then, and the one that is asked for here has nothing left.
+  /// Waits until all unheld contents are freed. A background pass may be doing that already, and
+  /// then the requested one has nothing left to do.
   static func settle(_ database: Database) async throws {
     for _ in 0..<200 {
       try await database.storage.reclaim()
@@ -54,7 +54,7 @@ struct StoredPictures {
     }
   }
 
-  /// Waits until all is given up that nobody holds, and tells what has come back since `before`.
+  /// Waits until all unheld contents are freed, and reports what has been freed since `before`.
   static func giveUp(
     _ database: Database, at place: String, since before: StoredPictures
   ) async throws {
@@ -66,7 +66,7 @@ struct StoredPictures {
       let size = Story.bytes(before.filesSize - after.filesSize)
       Story.show("the database's files are smaller by \(size)")
     } else {
-      Story.show("the database uses their space for what comes next")
+      Story.show("the database uses their space for new data")
     }
     after.show()
   }

@@ -1,6 +1,6 @@
-// How the apps speak: a chapter each, line by line to standard output, each line out at once,
-// because a process that is about to be killed has no later. Colours are for terminals; what goes
-// into a pipe or a file is plain.
+// How the apps speak: a chapter for each, line by line to standard output. Each line is written at
+// once, because the process may be about to be killed. Terminals get colours; a pipe or a file gets
+// plain text.
 
 import Foundation
 import OndolPlatform
@@ -18,34 +18,34 @@ enum Story {
     isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["NO_COLOR"] == nil
     && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
-  /// A new chapter, and the database it is played in.
+  /// Begins a chapter, and names its database.
   static func chapter(_ title: String, in place: String? = nil) {
     line("\n" + styled("== \(title)", .title) + (place.map { styled("   \($0)", .dim) } ?? ""))
   }
 
-  /// What happens.
+  /// Prints an action.
   static func say(_ text: String) {
     line("   \(text)")
   }
 
-  /// What is seen of it, below what was said.
+  /// Prints its result, below the action.
   static func show(_ text: String) {
     line("     " + styled(text, .dim))
   }
 
-  /// What the same takes where people usually build it.
+  /// Prints what the same would take in the usual setup.
   static func elsewhere(_ text: String) {
     line("   " + styled("Elsewhere:", .label) + " \(text)")
   }
 
-  /// What to open next.
+  /// Prints what to open next.
   static func next(_ app: String, at place: String? = nil) {
     let option = place.map { " --at \($0)" } ?? ""
     line("   " + styled("Look inside:", .label) + " Scripts/demo open \(app)\(option)")
   }
 
   static func line(_ text: String) {
-    // Nobody listening is no reason to stop.
+    // The story continues even if nothing reads it.
     try? FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
   }
 
@@ -84,7 +84,7 @@ enum Story {
   }
 }
 
-/// Counts acknowledged writes, and at half of them ends this process as a crash would.
+/// Counts acknowledged writes, and ends this process after half of them, as a crash would.
 struct Acknowledgements {
   private let isKilling: Bool
   private let fatalCount: Int
@@ -97,14 +97,14 @@ struct Acknowledgements {
     fatalCount = done + (total - done + 1) / 2
   }
 
-  /// Notes that `more` writes were acknowledged.
+  /// Records that `more` writes were acknowledged.
   mutating func add(_ more: Int = 1) {
     count += more
     guard isKilling else { return }
     Story.line("acknowledged \(count)")
     if count >= fatalCount {
       Story.say(
-        "Killing this process now, without a word to the database. Start it again without --kill.")
+        "Killing this process now, without closing the database. Start it again without --kill.")
       kill(getpid(), SIGKILL)
     }
   }

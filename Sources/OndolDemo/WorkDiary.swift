@@ -1,6 +1,6 @@
-// A diary of working hours: settings in one document a person, one document a day below it. The
-// main screen wants a week by its dates, a write wants an answer, and a day goes through states by
-// small merges.
+// A diary of working hours: each person has settings in one document, and below it one document for
+// each day. The main screen reads a week by its dates, a write gets an answer, and small merges
+// move a day through its states.
 
 import ArgumentParser
 import Ondol
@@ -45,7 +45,7 @@ extension WorkDiary {
     Story.next(name, at: place == "demo/workdiary.ondol" ? nil : place)
   }
 
-  /// Half a year of days, a document each, its date as the id.
+  /// Writes half a year of days, a document each, with its date as the id.
   private static func fill(_ diary: CollectionReference, killing: Bool) async throws {
     let days = (1...6).flatMap { month in
       (1...daysOfMonth[month - 1]).map { date(month: month, day: $0) }
@@ -54,7 +54,7 @@ extension WorkDiary {
     if found > 0 {
       Story.say("Found \(found) of \(days.count) days from an earlier run.")
     }
-    // Written again where they exist: a day that was half-way through its states starts again.
+    // Existing days are written again: a day that was half-way through its states starts again.
     let start = found < days.count ? found : 0
     var acknowledged = Acknowledgements(killing: killing, done: start, total: days.count)
     for day in days[start...] {
@@ -89,8 +89,8 @@ extension WorkDiary {
     Story.elsewhere("Firestore takes 30 values in an `in`. Here it may be any number.")
   }
 
-  /// One day through its states. Each merge leaves the rest, and answers with what the document
-  /// became.
+  /// Moves one day through its states. Each merge keeps the other fields, and returns the new
+  /// document.
   private static func work(_ diary: CollectionReference) async throws {
     let today = diary.document(week[1])
     Story.say("\(week[1]): work begins. The write answers with the day as it is now:")
@@ -111,8 +111,8 @@ extension WorkDiary {
     Story.say("Days that have ended: \(done.documents.map(\.documentID).joined(separator: ", ")).")
   }
 
-  /// Three views of one screen, each with a query of its own. One commit changes what all of them
-  /// show, and none shows half of it.
+  /// Shows three views of one screen, each with a query of its own. One commit changes all of them,
+  /// and none shows half of it.
   private static func watch(_ diary: CollectionReference) async throws {
     let today = diary.document(week[2])
     let ended = diary.whereField("status", isEqualTo: "ended")
@@ -143,7 +143,7 @@ extension WorkDiary {
         + " showed half of it."
     )
     Story.elsewhere("three listeners hear of one change at three different moments.")
-    // As it was, so that the story can be told again.
+    // Restored, so that the story can run again.
     try await today.updateData(["status": "prepare", "actualEndTime": FieldValue.delete()])
   }
 

@@ -1,15 +1,15 @@
-// `bench`: the benchmarks, which are built apart from everything else because of the peers that
-// they measure; so this only finds their script and hands over.
+// `bench`: the benchmarks. They are built apart from everything else because of the peers that they
+// measure, so this command only finds their script and runs it.
 
 import ArgumentParser
 import Foundation
 
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "bench", abstract: "Runs Scripts/bench of the checkout this was built in.",
-    discussion: "What follows is the script's own: `ondol-stress bench --all --quick`.")
+    commandName: "bench", abstract: "Runs Scripts/bench of the checkout that built this program.",
+    discussion: "All further arguments go to the script: `ondol-stress bench --all --quick`.")
 
-  @Argument(parsing: .captureForPassthrough, help: "Arguments of the script.")
+  @Argument(parsing: .captureForPassthrough, help: "The script's arguments.")
   var arguments: [String] = []
 
   func run() throws {
@@ -17,7 +17,7 @@ struct BenchCommand: ParsableCommand {
     let process = Process()
     process.executableURL = script
     process.arguments = arguments
-    // An interrupt reaches the script as well; its status is ours.
+    // An interrupt reaches the script as well, and this command exits with its status.
     signal(SIGINT, SIG_IGN)
     try process.run()
     process.waitUntilExit()
@@ -41,6 +41,6 @@ struct BenchCommand: ParsableCommand {
         folder.deleteLastPathComponent()
       }
     }
-    throw ValidationError("there is no Scripts/bench above this program or this directory")
+    throw ValidationError("no Scripts/bench exists above this program or this directory")
   }
 }

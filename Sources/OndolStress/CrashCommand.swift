@@ -8,16 +8,16 @@ struct CrashCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "crash", abstract: "Cuts the power, or kills, before every operation.")
 
-  @Option(help: "Crashes to go through, at least.")
+  @Option(help: "The smallest number of crashes.")
   var crashes = 20_000
 
-  @Option(help: "Operations of a workload before which it is crashed, evenly spread; 0 for all.")
+  @Option(help: "Operations of a workload to crash before, evenly spread; 0 for all.")
   var operations = 40
 
-  @Option(help: "What is crashed: engine, documents, blobs, keyed or rekeyed.")
+  @Option(help: "The part that crashes: engine, documents, blobs, keyed or rekeyed.")
   var floor = Floor.documents
 
-  @Option(help: "A sync that the disk swallows; the suite should then find a violation.")
+  @Option(help: "A sync that the disk drops; the suite must then find a violation.")
   var sabotage: Sabotage?
 
   @OptionGroup var options: StressOptions
@@ -36,16 +36,16 @@ struct CrashCommand: AsyncParsableCommand {
 struct FaultsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "faults",
-    abstract: "Fails every operation once, for good, and for want of space.",
+    abstract: "Fails every operation once, permanently, and for lack of space.",
     discussion: "A sync that fails forgets what it had not saved, as systems do.")
 
-  @Option(help: "Faults to go through, at least.")
+  @Option(help: "The smallest number of faults.")
   var faults = 10_000
 
-  @Option(help: "Faults of a workload that are tried, evenly spread; 0 for all.")
+  @Option(help: "The number of a workload's faults to try, evenly spread; 0 for all.")
   var perWorkload = 120
 
-  @Option(help: "What meets them: engine, documents, blobs, keyed or rekeyed.")
+  @Option(help: "The part that meets them: engine, documents, blobs, keyed or rekeyed.")
   var floor = Floor.documents
 
   @Flag(

@@ -1,5 +1,5 @@
 // `hostile`: every damage to a small database. A unit is some hundred damages, spread over all of
-// them; it runs in a process of its own, because what is looked for may end it.
+// them. It runs in a process of its own, because the bugs that it looks for may end that process.
 
 import ArgumentParser
 import Foundation
@@ -10,7 +10,7 @@ import OndolTestKit
 struct HostileCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hostile",
-    abstract: "Damages files in every way and asks for everything.",
+    abstract: "Damages files in every way and reads everything.",
     discussion: """
       Every bit flipped, every length cut to, every sector zeroed, doubled and swapped, files gone \
       and exchanged; as it is, and with checksums made right again. Then only traps and endless \
@@ -19,13 +19,13 @@ struct HostileCommand: AsyncParsableCommand {
 
   private static let unitLength = 500
 
-  @Option(help: "Damages to try; all when not given.")
+  @Option(help: "The number of damages to try; by default all.")
   var cases: Int?
 
   @Option(help: .hidden)
   var worker: Int?
 
-  @Option(help: "Look at the damage with this number only.")
+  @Option(help: "Only try the damage with this number.")
   var number: Int?
 
   @OptionGroup var options: StressOptions
@@ -61,14 +61,15 @@ struct HostileCommand: AsyncParsableCommand {
     }
   }
 
-  /// Every so many-th damage, so that some units are a fair sample and all units are all.
+  /// Takes every n-th damage, so that some units are a fair sample and all units together are all
+  /// damages.
   private static func numbers(ofUnit unit: Int, among count: Int) -> [Int] {
     let units = (count + unitLength - 1) / unitLength
     return Array(stride(from: unit, to: count, by: units))
   }
 }
 
-/// This program again, for one unit.
+/// This program, started again for one unit.
 private enum HostileWorker {
   static func run(_ unit: Int, seed: UInt64) throws -> HostileReport {
     let process = Process()

@@ -1,6 +1,6 @@
 // `kill`: real processes on real files, really killed. The command starts itself again as the
-// worker that is to die. The system's memory survives a kill, so this shows what `.process`
-// promises and no more; what `.power` promises is for `crash`.
+// worker that it kills. The system's memory survives a kill, so this shows only the promise of
+// `.process`. `crash` tests the promise of `.power`.
 
 import ArgumentParser
 import Foundation
@@ -10,7 +10,7 @@ struct KillCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kill", abstract: "Kills processes that write (shows `.process`, not `.power`).")
 
-  @Option(help: "Kills, at least.")
+  @Option(help: "The smallest number of kills.")
   var kills = 100
 
   @Option(help: "What the processes write: documents or blobs.")
@@ -37,7 +37,7 @@ struct KillCommand: AsyncParsableCommand {
 
 extension KillWork.Matter: ExpressibleByArgument {}
 
-/// One database, and the processes that die over it.
+/// One database, and the processes that are killed on it.
 private struct KillUnit {
   private static let rounds = 10
 
@@ -64,7 +64,7 @@ private struct KillUnit {
   }
 }
 
-/// This program again, as a process that writes until it is killed.
+/// This program, started again as a process that writes until it is killed.
 private struct Worker {
   struct EndedByItself: Error {
     var status: Int32
@@ -82,7 +82,7 @@ private struct Worker {
     try process.run()
   }
 
-  /// Kills the process after so many acknowledgements, and returns the last that it gave.
+  /// Kills the process after a number of acknowledgements, and returns the last one.
   func kill(after count: Int) throws -> Int {
     var text = ""
     var isKilled = false
@@ -100,7 +100,7 @@ private struct Worker {
     guard process.terminationReason == .uncaughtSignal, process.terminationStatus == SIGKILL else {
       throw EndedByItself(status: process.terminationStatus)
     }
-    // The last line may have been cut off by the kill.
+    // The kill may have cut off the last line.
     let whole = text[..<(text.lastIndex(of: "\n") ?? text.startIndex)]
     return whole.split(separator: "\n").last.flatMap { Int($0) } ?? 0
   }

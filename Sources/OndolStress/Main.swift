@@ -1,6 +1,6 @@
 // `ondol-stress`: the suites of SimulationTests for hours instead of seconds, and loads. A suite is
-// a row of units, each with a seed of its own (StressRun); a load is operations on documents, and
-// how long they took (Load/). This file has the command line's root.
+// a series of units, each with a seed of its own (StressRun). A load is operations on documents and
+// their latencies (Load/). This file has the command line's root.
 
 import ArgumentParser
 

@@ -1,4 +1,4 @@
-// `sabotage`: how soon the suites notice what is planted. Here a suite that finds nothing is the
+// `sabotage`: how soon the suites notice a planted bug. Here a suite that finds nothing is the
 // violation.
 
 import ArgumentParser
@@ -15,17 +15,19 @@ struct SabotageCommand: AsyncParsableCommand {
       goes unnoticed.
       """)
 
-  @Option(help: "How often each is planted.")
+  @Option(help: "The number of times that each fault is planted.")
   var rounds = 20
 
-  @Option(help: "Cases after which a planted fault counts as unnoticed.")
+  @Option(help: "The number of cases after which a planted fault counts as unnoticed.")
   var limit = 5_000
 
-  @Option(help: "The seed from which the rounds' seeds follow; drawn when not given.")
+  @Option(help: "The seed that the rounds' seeds follow from; by default random.")
   var seed: UInt64?
 
   func validate() throws {
-    guard rounds > 0, limit > 0 else { throw ValidationError("--rounds and --limit begin at 1") }
+    guard rounds > 0, limit > 0 else {
+      throw ValidationError("--rounds and --limit must be at least 1")
+    }
   }
 
   func run() async throws {

@@ -1,24 +1,24 @@
-// What all suites can be told.
+// The options of all suites.
 
 import ArgumentParser
 import OndolTestKit
 
 struct StressOptions: ParsableArguments {
-  @Option(help: "The seed from which the units' seeds follow; drawn when not given.")
+  @Option(help: "The seed that the units' seeds follow from; by default random.")
   var seed: UInt64?
 
-  @Option(help: "Run one unit only: the one with this seed.")
+  @Option(help: "Only run the unit with this seed.")
   var replay: UInt64?
 
-  @Option(help: "Units at a time.")
+  @Option(help: "The number of concurrent units.")
   var jobs = 2
 
   func validate() throws {
-    guard jobs > 0 else { throw ValidationError("--jobs takes a number from 1 on") }
+    guard jobs > 0 else { throw ValidationError("--jobs must be at least 1") }
   }
 }
 
-/// What is crashed.
+/// The part that crashes.
 enum Floor: String, ExpressibleByArgument, CaseIterable {
   /// Rows of the engine.
   case engine
@@ -26,9 +26,9 @@ enum Floor: String, ExpressibleByArgument, CaseIterable {
   case documents
   /// Blobs: put, referred to, replaced, deleted, reclaimed.
   case blobs
-  /// Rows of the engine, some in groups with keys of their own, which come and go.
+  /// Rows of the engine, some of them in groups with keys of their own, which come and go.
   case keyed
-  /// The same while all keys become others, and somebody follows.
+  /// The same while all keys are replaced and a follower reads.
   case rekeyed
 
   var open: OpenSubject {

@@ -1,5 +1,5 @@
-// Runs the units of a suite, some at a time, until there have been enough cases, and says what came
-// of it. An interrupt ends the run with what is known by then.
+// Runs the units of a suite, several at a time, until there are enough cases, and reports the
+// result. An interrupt ends the run with the result so far.
 
 import ArgumentParser
 import Foundation
@@ -7,12 +7,12 @@ import OndolTerminal
 import OndolEngine
 import OndolTestKit
 
-/// What one unit of a suite did.
+/// The result of one unit of a suite.
 struct UnitResult: Sendable {
   var cases = 0
-  /// Different (workload, operation) pairs, where there are such.
+  /// The number of different (workload, operation) pairs, if the suite has them.
   var points = 0
-  /// What else is counted, by its name.
+  /// Other counts, by their names.
   var counts: [String: Int] = [:]
   var violation: String?
 }
@@ -30,12 +30,12 @@ struct StressRun: Sendable {
 
   /// The suite, as in `crash`.
   var name: String
-  /// What is counted, as in `crashes`.
+  /// The noun of the cases, as in `crashes`.
   var cases: String
-  /// Cases to run, at least.
+  /// The smallest number of cases to run.
   var target: Int
   var hasPoints = false
-  /// Said behind the verdict.
+  /// Printed after the verdict.
   var remark: String?
   let options: StressOptions
   private let seed: UInt64
@@ -63,7 +63,7 @@ struct StressRun: Sendable {
     }
   }
 
-  /// Runs units, each with its number; `--replay` names a number.
+  /// Runs units by number. `--replay` names a number.
   func runNumbered(
     _ unit: @escaping @Sendable (Int) async throws -> UnitResult
   ) async throws {
@@ -79,7 +79,7 @@ struct StressRun: Sendable {
     _ unit: @escaping @Sendable (Int) async -> Void,
     replaying replay: (UInt64) async -> Void
   ) async throws {
-    // An interrupt is no failure of the suite: it ends with the verdict so far.
+    // An interrupt is no failure of the suite: the run ends with the verdict so far.
     let interrupt = Interrupt { _ in
       print(verdict)
       exit(130)
@@ -105,7 +105,7 @@ struct StressRun: Sendable {
     guard tally.withLock({ $0.violations == 0 }) else { throw ExitCode(1) }
   }
 
-  /// The number of the next unit; nil when there have been enough.
+  /// Returns the number of the next unit; nil if there are enough.
   private func takeUnit() -> Int? {
     tally.withLock { tally in
       guard tally.sum.cases < target, tally.violations == 0 else { return nil }

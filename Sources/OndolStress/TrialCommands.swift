@@ -7,10 +7,10 @@ import OndolTestKit
 /// A suite of trials, each with a seed.
 protocol TrialSuite: Sendable {
   static var configuration: CommandConfiguration { get }
-  /// How many trials there are unless the person says so, and the option to say it.
+  /// The default number of trials, and the option that changes it.
   static var count: Int { get }
   static var option: String { get }
-  /// What a trial is called in the verdict.
+  /// The noun of the trials in the verdict.
   static var cases: String { get }
 
   static func run(seed: UInt64) async throws -> UnitResult
@@ -54,8 +54,8 @@ enum ModelSuite: TrialSuite {
 enum ScheduleSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "schedule",
-    abstract: "Interleaves tasks over documents step by step, and checks that they are in a row.",
-    discussion: "Strictly serializable: as if all had happened one after the other, in real time.")
+    abstract: "Interleaves tasks on documents step by step, and checks that they are serializable.",
+    discussion: "Strictly serializable: as if they had run one after another, in real time.")
   static let count = 1_000
   static let option = "seeds"
   static let cases = "schedules"
@@ -68,7 +68,7 @@ enum ScheduleSuite: TrialSuite {
 enum HistorySuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "history",
-    abstract: "Runs tasks over documents on real threads, and checks that they are in a row.")
+    abstract: "Runs tasks on documents on real threads, and checks that they are serializable.")
   static let count = 1_000
 
   static func run(seed: UInt64) async throws -> UnitResult {
@@ -87,12 +87,12 @@ enum TreeSuite: TrialSuite {
   }
 }
 
-/// Listeners that could be told too much, too little, or half of a commit: in the database that is
-/// written, or beside its writer.
+/// Listeners that could receive too much, too little, or half of a commit, in the process that
+/// writes the database or beside it.
 enum ObservationSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "observation",
-    abstract: "Listens to histories of commits, and compares with queries asked afresh.",
+    abstract: "Listens to histories of commits, and compares the results with new queries.",
     discussion: """
       After each of 32 commits all queries are asked afresh. Every snapshot must be such a result, \
       none older than the one before, the changes told must lead from each to the next, and the \
@@ -113,8 +113,8 @@ enum ObservationSuite: TrialSuite {
   }
 }
 
-/// Schemas, times to live, unique values and drops, and answers that could be those of another
-/// moment, or different from each other.
+/// Schemas, expiring documents, unique values and drops, and answers that could belong to another
+/// moment, or differ from each other.
 enum DeclarationSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "declarations",
@@ -142,8 +142,8 @@ enum DeclarationSuite: TrialSuite {
 enum FailoverSuite: TrialSuite {
   static let configuration = CommandConfiguration(
     commandName: "failovers",
-    abstract: "Kills a simulated server under three processes, and has standbys take over.",
-    discussion: "A unit is 100 failovers; answers and requests are lost besides, or come late.")
+    abstract: "Kills a simulated server under three processes, and lets standbys take over.",
+    discussion: "A unit is 100 failovers; answers and requests are also lost, or come late.")
   static let count = 100_000
   static let option = "failovers"
   static let cases = "failovers"

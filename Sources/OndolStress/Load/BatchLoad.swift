@@ -1,7 +1,7 @@
-// `load --batch`: writers that commit batches of rows to the engine without a pause, for long
-// enough that its upkeep falls behind if it can. Where many wait at once it shows in the longest
-// commits, and so these are what a run is held against. Rows are of numbers drawn from more than a
-// run writes, in four groups of keyspaces, and what readers keep in memory is little.
+// `load --batch`: writers that commit batches of rows to the engine without a pause, long enough
+// that its upkeep falls behind if it can. Simultaneous waits show in the longest commits, so the
+// limits of a run apply to these. Rows have random numbers from a larger range than a run writes,
+// in four groups of keyspaces, and readers keep little in memory.
 
 import ArgumentParser
 import Foundation
@@ -10,12 +10,12 @@ import OndolTerminal
 import OndolTestKit
 import Synchronization
 
-/// What is written, and for how long.
+/// The rows to write, and for how long.
 struct BatchLoadPlan: Sendable, Encodable {
   var batch = 50
   var writers = 16
   var valueLength = 200
-  /// Numbers that rows are drawn from.
+  /// The range of random row numbers.
   var rows = 20_000_000
   var seconds = 60.0
   var durability = DurabilityName.process
@@ -23,7 +23,7 @@ struct BatchLoadPlan: Sendable, Encodable {
 }
 
 extension DurabilityName {
-  /// The same, as the engine has it.
+  /// The durability in the engine's type.
   fileprivate var ofEngine: OndolEngine.Durability {
     switch self {
     case .memory: .memory
@@ -33,18 +33,18 @@ extension DurabilityName {
   }
 }
 
-/// What `load` can be told of batches.
+/// The options of `load` for batches.
 struct BatchLoadOptions: ParsableArguments {
-  @Option(help: "Rows of a commit to the engine, in the place of a scenario.")
+  @Option(help: "Commit this many rows at a time to the engine, instead of a scenario.")
   var batch: Int?
 
-  @Option(help: "With --batch: who commits at once (16).")
+  @Option(help: "With --batch: the number of concurrent writers (16).")
   var writers: Int?
 
   @Option(help: "With --batch: bytes of a row's value (200).")
   var valueLength: Int?
 
-  @Option(help: "With --batch: milliseconds that all commits but one in a thousand may take.")
+  @Option(help: "With --batch: milliseconds that all except one in a thousand commits may take.")
   var limitP999: Double?
 
   @Option(help: "With --batch: milliseconds that the longest commit may take.")
@@ -63,7 +63,7 @@ struct BatchLoadOptions: ParsableArguments {
         "--batch is from 1 to 100000, --writers to 1000, --value-length from 0 to 1048576")
     }
     guard LatencyLimits(p999: limitP999, worst: limitWorst).areValid else {
-      throw ValidationError("limits are above 0")
+      throw ValidationError("limits must be above 0")
     }
   }
 
@@ -81,13 +81,13 @@ struct BatchLoadOptions: ParsableArguments {
     plan.durability = options.durability ?? plan.durability
     plan.limits = LatencyLimits(p999: limitP999, worst: limitWorst)
     guard plan.seconds > 0, plan.seconds.isFinite else {
-      throw ValidationError("--seconds is above 0")
+      throw ValidationError("--seconds must be above 0")
     }
     return plan
   }
 }
 
-/// What the writers came to.
+/// The writers' result.
 struct BatchLoadReport: Encodable {
   var plan: BatchLoadPlan
   var seed: UInt64
@@ -95,10 +95,10 @@ struct BatchLoadReport: Encodable {
   var commits: UInt64
   /// Microseconds.
   var latency: LoadReport.Latency
-  /// The most runs that one shard has had.
+  /// The largest number of runs in one shard.
   var mostRuns: Int
   var isInterrupted: Bool
-  /// Commits that threw, and what is above its limit.
+  /// Commits that threw, and figures above their limit.
   var faults: [String]
 
   var isSound: Bool { faults.isEmpty }
@@ -116,7 +116,7 @@ struct BatchLoadReport: Encodable {
   }
 }
 
-/// Writers without a pause over one database.
+/// Writers that commit to one database without a pause.
 final class BatchLoad: Sendable {
   private struct State: Sendable {
     var latencies = LatencyHistogram()
@@ -134,7 +134,7 @@ final class BatchLoad: Sendable {
     self.seed = seed
   }
 
-  /// Writes to a new database until the time is over, or an interrupt comes.
+  /// Writes to a new database until the time is over or an interrupt comes.
   func run(at path: String) async throws -> BatchLoadReport {
     let interrupt = Interrupt(first: { [self] in isStopped.store(true, ordering: .relaxed) })
     defer { interrupt.end() }
@@ -148,7 +148,7 @@ final class BatchLoad: Sendable {
         group.addTask { await self.write(writer, to: engine, until: end) }
       }
       group.addTask { await self.watch(engine, from: start) }
-      // The last to end is the one that only watches.
+      // The last task to end is the one that only watches.
       for _ in 0..<plan.writers { await group.next() }
       group.cancelAll()
     }
@@ -169,7 +169,7 @@ final class BatchLoad: Sendable {
       faults: state.faults + plan.limits.faults(of: state.latencies))
   }
 
-  /// One writer; ends with the first commit that throws.
+  /// Runs one writer, which ends with the first commit that throws.
   private func write(
     _ writer: Int, to engine: Engine, until end: ContinuousClock.Instant
   ) async {
@@ -201,7 +201,7 @@ final class BatchLoad: Sendable {
     return batch
   }
 
-  /// Looks at the runs ten times a second, and says how far it is every second.
+  /// Counts the runs ten times a second, and prints the progress every second.
   private func watch(_ engine: Engine, from start: ContinuousClock.Instant) async {
     var looks = 0
     while (try? await Task.sleep(for: .milliseconds(100))) != nil {

@@ -1,5 +1,5 @@
-// `load` and `ycsb`: operations on documents, as a scenario or the benchmark of Cooper et al. has
-// them, and how long each took.
+// `load` and `ycsb`: operations on documents, from a scenario or from the benchmark of Cooper et
+// al., and their latencies.
 
 import ArgumentParser
 import Foundation
@@ -8,20 +8,20 @@ import OndolTerminal
 import OndolEngine
 import OndolTestKit
 
-/// Where a run is, what it draws from, and where its report goes.
+/// The place of a run, its seed and the place of its report.
 struct PlaceOptions: ParsableArguments {
-  @Option(help: "The seed of everything drawn; drawn itself when not given.")
+  @Option(help: "The seed of everything random; by default random itself.")
   var seed: UInt64?
 
-  @Option(help: "Where the report goes, as JSON.")
+  @Option(help: "The file for the report, as JSON.")
   var report: String?
 
   @Option(
-    help: "The directory of the database, which must be new or empty; a passing one when not given."
+    help: "The database's directory, which must be new or empty; by default a temporary one."
   )
   var at: String?
 
-  /// Makes the directory, and removes what is only for the run when `body` has run.
+  /// Creates the directory, and removes what exists only for the run after `body` has run.
   func use<Report: Encodable>(
     _ body: (_ seed: UInt64, _ path: String) async throws -> Report
   ) async throws -> Report {
@@ -36,24 +36,24 @@ struct PlaceOptions: ParsableArguments {
   }
 }
 
-/// Ends the process's command with what a run came to.
+/// Ends the process's command with the result of a run.
 func endCommand(isSound: Bool, isInterrupted: Bool) throws {
   if !isSound { throw ExitCode(1) }
   if isInterrupted { throw ExitCode(130) }
 }
 
-/// What `load` and `ycsb` can be told.
+/// The options of `load` and `ycsb`.
 struct LoadOptions: ParsableArguments {
   @OptionGroup var place: PlaceOptions
 
   @Option(
-    help: "Operations a second, whether or not they are answered; 0 for as many as there can be.")
+    help: "Operations a second, regardless of answers; 0 for as many as possible.")
   var rate: Double?
 
-  @Option(help: "Operations at once.")
+  @Option(help: "The number of concurrent operations.")
   var tasks: Int?
 
-  @Option(help: "How long it takes, in seconds.")
+  @Option(help: "The duration in seconds.")
   var seconds: Double?
 
   @Option(help: "What commits survive: memory, process or power.")
@@ -104,7 +104,7 @@ struct LoadOptions: ParsableArguments {
 
 struct LoadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "load", abstract: "Puts documents under the load that a file describes.",
+    commandName: "load", abstract: "Puts documents under the load in a file.",
     discussion: """
       The file is JSON; every field may be left out:
         {"name": "shop", "documents": 100000, "fields": 10, "fieldLength": [50, 150],
@@ -153,7 +153,7 @@ struct LoadCommand: AsyncParsableCommand {
 }
 
 struct YCSBCommand: AsyncParsableCommand {
-  /// The mixes of the core package.
+  /// The workloads of the core package.
   enum Workload: String, ExpressibleByArgument, CaseIterable {
     case a, b, c, d, e, f
 
@@ -189,10 +189,10 @@ struct YCSBCommand: AsyncParsableCommand {
     })
   var workload: Workload
 
-  @Option(help: "Documents loaded first.")
+  @Option(help: "The number of documents to load first.")
   var documents = 100_000
 
-  @Option(help: "Operations; when not given, as many as fit into the time.")
+  @Option(help: "The number of operations; by default as many as fit in the time.")
   var operations: Int?
 
   @OptionGroup var options: LoadOptions
@@ -204,14 +204,14 @@ struct YCSBCommand: AsyncParsableCommand {
     scenario.operations = workload.operations
     scenario.keys = workload.keys
     scenario.count = operations
-    // As many as are asked for, however long that takes.
+    // Runs the requested number, however long that takes.
     if operations != nil { scenario.seconds = 86_400 }
     try options.apply(to: &scenario)
     try await options.run(scenario)
   }
 }
 
-/// A line a second.
+/// Prints a line a second.
 private final class LoadProgress: Sendable {
   private let last = Guarded((number: 0, count: UInt64(0)))
 
@@ -229,7 +229,7 @@ private final class LoadProgress: Sendable {
   }
 }
 
-/// Where a database under load is.
+/// The place of a database under load.
 struct LoadPlace {
   let path: String
   private let isPassing: Bool
@@ -246,7 +246,7 @@ struct LoadPlace {
     self.path = place.appending(path: "load.ondol").path
   }
 
-  /// Removes what was only for the run.
+  /// Removes everything that exists only for the run.
   func remove() {
     guard isPassing else { return }
     try? FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())

@@ -1,31 +1,31 @@
-// The database under load and what can be done to it. Every document says in its fields which it
-// is, so that each read is checked: one that gives another document's, or half of one, is a
-// violation, however fast it was.
+// The database under load and the operations on it. Every document has its number in its fields, so
+// that each read is checked: a read that returns another document's fields, or half of a document,
+// is a violation, however fast it was.
 
 import Foundation
 import Ondol
 import OndolTestKit
 import Synchronization
 
-/// What an operation came to.
+/// The result of an operation.
 enum OperationOutcome: Sendable {
   case done
-  /// The document was not there: it had been deleted.
+  /// The document did not exist: it had been deleted.
   case missed
-  /// What was read cannot be.
+  /// The read returned something impossible.
   case wrong(String)
 }
 
-/// Documents of a scenario in a database.
+/// A scenario's documents in a database.
 final class LoadDatabase: Sendable {
-  /// Documents that share the field that queries ask for.
+  /// The number of documents that share the queried field.
   private static let groupSize = 20
 
   let database: Database
   let scenario: Scenario
   private let collection: CollectionReference
   private let chooser: KeyChooser
-  /// Numbers of documents given out, and those below which all were written.
+  /// The number of assigned documents, and the number below which all are written.
   private let next: Atomic<Int>
   private let written: Atomic<Int>
 
@@ -54,12 +54,12 @@ final class LoadDatabase: Sendable {
     let lengths = scenario.fieldLength
     let length = lengths.least + random.below(lengths.most - lengths.least + 1)
     let letters = random.bytes(length).map { 0x61 + $0 % 26 }
-    // As much of the number as there is room for.
+    // As much of the number as fits.
     let mark = Array("\(number).".utf8.prefix(length))
     return String(decoding: mark + letters.dropFirst(mark.count), as: UTF8.self)
   }
 
-  /// What is wrong with a document; nil for nothing.
+  /// Returns what is wrong with a document; nil if nothing is.
   private func fault(in snapshot: DocumentSnapshot, expecting number: Int?) -> String? {
     guard let found: Int = snapshot["n"] else { return "\(snapshot.documentID) has no number" }
     if let number, number != found { return "document \(number) is document \(found)" }
@@ -84,7 +84,7 @@ final class LoadDatabase: Sendable {
 
   // MARK: - Loading
 
-  /// Writes the documents that are there at first, for as long as `goesOn` says so.
+  /// Writes the first documents, for as long as `goesOn` returns true.
   func load(seed: UInt64, goesOn: (Int) -> Bool) async throws {
     if (scenario.operations[.query] ?? 0) > 0 { try await collection.createIndex(on: ["group"]) }
     var random = SeededRandom(seed: SeededRandom.derive(seed, -7))
@@ -118,7 +118,7 @@ final class LoadDatabase: Sendable {
     case .insert:
       let number = next.add(1, ordering: .relaxed).oldValue
       try await document(number).setData(fields(number, &random), durability: durability)
-      // Others may be on their way before it; a read that misses one is counted, not wrong.
+      // Earlier ones may still be under way. A read that misses one is counted, but is not wrong.
       written.max(number + 1, ordering: .relaxed)
       return .done
     case .update: return try await update(number, durability, &random)
@@ -180,8 +180,8 @@ final class LoadDatabase: Sendable {
     var snapshots = document(number).snapshots.makeAsyncIterator()
     guard let first = try await snapshots.next(), first.exists else { return .missed }
     var value = text(number, &random)
-    // Only a change is told. A text as short as "6" has to become "6.!", which still says whose it
-    // is, and not "6!".
+    // A listener reports only a change. A text as short as "6" must become "6.!", which still names
+    // its document, and not "6!".
     if first["field0"] as String? == value {
       let mark = "\(number)."
       value = mark + value.dropFirst(mark.count) + "!"
@@ -192,7 +192,7 @@ final class LoadDatabase: Sendable {
       guard error.code == .notFound else { throw error }
       return .missed
     }
-    // Others may write the same document; what comes must be of it, and come to an end.
+    // Other tasks may write the same document. The event must belong to it, and must come.
     while let snapshot = try await snapshots.next() {
       guard snapshot.exists else { return .missed }
       if let fault = fault(in: snapshot, expecting: number) { return .wrong(fault) }

@@ -1,9 +1,9 @@
-// What a load came to: one line for people, everything as JSON for programs.
+// The result of a load: one line for people, everything as JSON for programs.
 
 import Foundation
 import OndolTestKit
 
-/// A measured run, as it is written to a file.
+/// A measured run, in the form of its file.
 struct LoadReport: Encodable {
   /// Microseconds.
   struct Latency: Encodable {
@@ -25,9 +25,9 @@ struct LoadReport: Encodable {
 
   struct Operation: Encodable {
     var count: UInt64
-    /// Documents that were not there; operations that threw.
+    /// The number of missing documents, and of operations that threw.
     var missed, failed: Int
-    /// From the moment the operation was due; from its beginning.
+    /// Measured from the moment the operation was due, and from its beginning.
     var latency, service: Latency
 
     init(_ entry: LoadTally.Entry) {
@@ -43,7 +43,7 @@ struct LoadReport: Encodable {
   var seed: UInt64
   var seconds, operationsPerSecond: Double
   var isInterrupted: Bool
-  /// Answers that cannot be.
+  /// The number of impossible answers.
   var wrong: Int
   var faults: [String]
   var total: Operation
@@ -63,7 +63,7 @@ struct LoadReport: Encodable {
       uniqueKeysWithValues: tally.entries.map { ($0.key.rawValue, Operation($0.value)) })
   }
 
-  /// Whether every operation did what it should.
+  /// Whether every operation succeeded.
   var isSound: Bool { wrong == 0 && total.failed == 0 }
 
   var verdict: String {

@@ -1,13 +1,13 @@
-// Puts a database under load and takes the time. With a rate, operations are due at moments that do
-// not wait for answers, and each counts from the moment at which it was due: when the database
-// stands still for a second, all that should have come in that second say so (what is not done then
-// is known as coordinated omission). Without a rate each task goes on with the next at once.
+// Puts a database under load and measures the time. With a rate, operations are due at moments that
+// do not depend on answers, and each latency counts from the due moment. When the database stands
+// still for a second, all operations due in that second show it (a measurement that misses them
+// suffers from coordinated omission). Without a rate each task starts the next operation at once.
 
 import Foundation
 import OndolEngine
 import OndolTestKit
 
-/// What was measured so far.
+/// The measurements so far.
 struct LoadTally: Sendable {
   struct Entry: Sendable {
     /// From the moment an operation was due to its end.
@@ -61,7 +61,7 @@ final class LoadRun: Sendable {
   private let start = Guarded(ContinuousClock.now)
   private let end = Guarded<ContinuousClock.Instant?>(nil)
 
-  /// Watched more closely than a timer does: so long before an operation is due.
+  /// The wait is watched more closely than by a timer for this long before an operation is due.
   private static let closeWatch = Duration.microseconds(400)
 
   init(_ target: LoadDatabase, seed: UInt64) {
@@ -71,7 +71,7 @@ final class LoadRun: Sendable {
     tallies = (0..<target.scenario.tasks).map { _ in Guarded(LoadTally()) }
   }
 
-  /// Ends the run with the operations under way.
+  /// Ends the run after the operations that are under way.
   func stop() {
     schedule.withLock { $0.isStopped = true }
   }
@@ -80,12 +80,12 @@ final class LoadRun: Sendable {
     tallies.reduce(into: LoadTally()) { sum, tally in sum += tally.withLock { $0 } }
   }
 
-  /// How long the run went on, or has gone on.
+  /// The duration of the run, so far or in total.
   var elapsed: Duration {
     (end.withLock { $0 } ?? .now) - start.withLock { $0 }
   }
 
-  /// Runs to the end of the scenario, or until `stop`. `progress` is called every second.
+  /// Runs to the end of the scenario, or until `stop`. Calls `progress` every second.
   func run(progress: @escaping @Sendable (LoadRun) -> Void = { _ in }) async {
     start.withLock { $0 = .now }
     await withTaskGroup(of: Void.self) { group in
@@ -95,7 +95,7 @@ final class LoadRun: Sendable {
       group.addTask {
         while (try? await Task.sleep(for: .seconds(1))) != nil { progress(self) }
       }
-      // The last to end is the one that only watches.
+      // The last task to end is the one that only watches.
       for _ in 0..<scenario.tasks { await group.next() }
       end.withLock { $0 = .now }
       group.cancelAll()
@@ -119,8 +119,8 @@ final class LoadRun: Sendable {
     }
   }
 
-  /// Waits until the next operation is due, and says when that was: nil within when it was due at
-  /// once, nil when there is none any more.
+  /// Waits until the next operation is due, and returns that moment: an inner nil if it was due at
+  /// once, nil if there are no more.
   private func takeTurn() async -> ContinuousClock.Instant?? {
     await clockwatcher.enter()
     defer { clockwatcher.leave() }

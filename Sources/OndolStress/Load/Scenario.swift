@@ -1,34 +1,34 @@
-// What a load is made of, as a JSON file says it. Everything has a default, and what is not known
-// is refused by name, so that a slip of the pen is not measured.
+// The composition of a load, from a JSON file. Every member has a default, and an unknown member is
+// refused by name, so that a typing mistake is not measured.
 
 import ArgumentParser
 import Foundation
 import Ondol
 import OndolTestKit
 
-/// What is done to documents.
+/// The operations on documents.
 enum OperationKind: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
   /// Reads a document.
   case get
-  /// Writes a document whole.
+  /// Writes a whole document.
   case put
-  /// Writes a document that was not there, behind all others.
+  /// Writes a new document, after all others.
   case insert
   /// Writes one field of a document.
   case update
-  /// Asks for twenty documents by an indexed field.
+  /// Queries twenty documents by an indexed field.
   case query
-  /// Asks for documents one behind the other, from one on.
+  /// Queries consecutive documents, from a given one on.
   case scan
   /// Reads a document and writes one field of it, in a transaction.
   case transaction
   /// Deletes a document.
   case delete
-  /// Listens to a document, updates it, and waits until that is told.
+  /// Listens to a document, updates it, and waits for the event.
   case listener
 }
 
-/// What commits survive, as a word.
+/// The durability of commits, as a word.
 enum DurabilityName: String, Sendable, Codable, ExpressibleByArgument, CaseIterable {
   case memory, process, power
 
@@ -41,7 +41,7 @@ enum DurabilityName: String, Sendable, Codable, ExpressibleByArgument, CaseItera
   }
 }
 
-/// Bytes of a field: a number, or two between which they are drawn.
+/// The bytes of a field: a number, or the bounds of a random one.
 struct SizeRange: Sendable, Codable {
   var least: Int
   var most: Int
@@ -65,22 +65,22 @@ struct SizeRange: Sendable, Codable {
 /// A load.
 struct Scenario: Sendable, Codable {
   var name = "load"
-  /// Documents that are there when the clock starts.
+  /// The number of documents when the clock starts.
   var documents = 10_000
-  /// Fields of a document, beside those that queries ask for.
+  /// The number of fields of a document, in addition to the queried ones.
   var fields = 10
   var fieldLength = SizeRange(100)
   var keys = KeyDistribution.zipfian
-  /// How often each is done, beside the others.
+  /// The relative frequency of each operation.
   var operations: [OperationKind: Double] = [.get: 95, .update: 5]
-  /// Operations a second, whether or not they are answered; 0 for one behind the other.
+  /// The rate of operations per second, regardless of answers; 0 for one after another.
   var rate: Double = 0
-  /// Operations at once, at most.
+  /// The largest number of concurrent operations.
   var tasks = 4
   var seconds: Double = 10
-  /// Ends the run earlier; nil for none.
+  /// The number of operations that ends the run earlier; nil for no limit.
   var count: Int?
-  /// Documents of a scan, at most; how many, is drawn.
+  /// The largest number of documents of a scan. The number is random.
   var scanLength = 100
   var durability = DurabilityName.process
 
@@ -119,7 +119,7 @@ struct Scenario: Sendable, Codable {
     durability = try value(.durability, standard.durability)
   }
 
-  /// Reads and checks a scenario's file.
+  /// Reads and validates a scenario's file.
   init(contentsOf path: String) throws {
     do {
       self = try JSONDecoder().decode(
@@ -151,7 +151,7 @@ struct Scenario: Sendable, Codable {
   }
 }
 
-/// Any name of a field of a JSON object.
+/// Any field name of a JSON object.
 private struct AnyKey: CodingKey {
   let stringValue: String
   var intValue: Int? { nil }

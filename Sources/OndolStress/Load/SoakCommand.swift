@@ -1,6 +1,6 @@
-// `soak`: hours of everything at once on one database. Documents come and go so that their number
-// stays the same; memory, open files and space must stay the same too, every answer is checked, and
-// from time to time the database is asked to verify itself and is opened again.
+// `soak`: hours of every operation at once on one database. Documents come and go so that their
+// number stays the same. Memory, open files and space must stay the same as well, every answer is
+// checked, and from time to time the database verifies itself and is reopened.
 
 import ArgumentParser
 import Foundation
@@ -11,7 +11,7 @@ import OndolTestKit
 struct SoakCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "soak",
-    abstract: "Hours of everything at once, while memory and space are watched.",
+    abstract: "Runs everything at once for hours, and watches memory and space.",
     discussion: """
       Every answer is checked. At intervals the load pauses and the database verifies itself at \
       full depth; every second time it is closed and opened again before. The verdict says whether \
@@ -19,23 +19,23 @@ struct SoakCommand: AsyncParsableCommand {
       or when anything failed or was wrong; 130 when interrupted, with the verdict so far.
       """)
 
-  @Option(help: "How long, in hours.")
+  @Option(help: "The duration in hours.")
   var hours = 1.0
 
   @Option(help: "Minutes from one verification to the next.")
   var verifyEvery = 10.0
 
-  @Option(help: "Documents there are all the time.")
+  @Option(help: "The constant number of documents.")
   var documents = 50_000
 
-  @Option(help: "Operations a second; 0 for as many as there can be.")
+  @Option(help: "Operations a second; 0 for as many as possible.")
   var rate = 0.0
 
   @OptionGroup var place: PlaceOptions
 
   func validate() throws {
     guard hours > 0, hours.isFinite, verifyEvery > 0, verifyEvery.isFinite, documents > 0 else {
-      throw ValidationError("--hours, --verify-every and --documents are above 0")
+      throw ValidationError("--hours, --verify-every and --documents must be above 0")
     }
   }
 
@@ -65,14 +65,14 @@ struct SoakCommand: AsyncParsableCommand {
   }
 }
 
-/// What a soak came to.
+/// The result of a soak.
 struct SoakResult: Encodable {
   var seed: UInt64
   var seconds: Double
   var operations: UInt64
   var verifications, openings: Int
   var isInterrupted: Bool
-  /// What is wrong, in the order of finding.
+  /// The faults, in the order of discovery.
   var faults: [String]
   var samples: [SoakSample]
 
@@ -156,7 +156,7 @@ struct Soak {
     }
   }
 
-  /// Has the database verify itself, every second time by one that was closed and opened again.
+  /// Verifies the database, every second time after closing and reopening it.
   private mutating func verify(_ database: inout Database) async throws {
     verifications += 1
     if verifications % 2 == 0 {

@@ -1,18 +1,18 @@
-// What a process takes while it runs: memory, open files, and space on the disk. A database that is
-// sound for an hour and grows by a megabyte in each is not sound.
+// What a process uses while it runs: memory, open files, and disk space. A database that works for
+// an hour and grows by a megabyte in each is faulty.
 
 import Foundation
 
-/// One look at what is taken.
+/// One measurement.
 struct SoakSample: Sendable, Encodable {
   /// Seconds since the run began.
   var time: Double
-  /// Bytes of memory that are resident.
+  /// The resident memory in bytes.
   var memory: Int
   var descriptors: Int
-  /// Bytes of the database's files.
+  /// The size of the database's files in bytes.
   var space: Int
-  /// Operations so far.
+  /// The number of operations so far.
   var operations: UInt64
 
   init(time: Double, operations: UInt64, database path: String) {
@@ -23,7 +23,7 @@ struct SoakSample: Sendable, Encodable {
     space = Self.size(of: path)
   }
 
-  /// Nothing where the system does not say: memory is not watched there.
+  /// Nil if the system does not report it. Memory is not watched then.
   private static func residentMemory() -> Int {
     let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
     let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
@@ -39,10 +39,10 @@ struct SoakSample: Sendable, Encodable {
   }
 }
 
-/// What is said of all samples of a run.
+/// The verdict on all samples of a run.
 enum SoakVerdict {
-  /// What grew though the documents did not. The first third is for warming up; of the rest, the
-  /// middle of its first half is held against that of its second.
+  /// Returns what grew although the documents did not. The first third is for warming up. The
+  /// median of the first half of the rest is compared with that of the second half.
   static func growth(_ samples: [SoakSample]) -> [String] {
     let steady = samples.dropFirst(samples.count / 3)
     guard steady.count >= 8 else { return [] }

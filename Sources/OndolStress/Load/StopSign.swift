@@ -1,8 +1,8 @@
-// An interrupt comes once and at any time; whoever works just then is to be told.
+// An interrupt comes once and at any time. The command that works at that moment is notified.
 
 import OndolEngine
 
-/// Passes one signal on to whoever is to hear it at the moment.
+/// Passes one signal on to the current listener.
 final class StopSign: Sendable {
   private struct State: Sendable {
     var isRaised = false
@@ -19,7 +19,8 @@ final class StopSign: Sendable {
     listener?()
   }
 
-  /// Has `listener` be told, in place of the one before; at once when the sign is raised already.
+  /// Registers `listener` instead of the previous one. Notifies it at once if the signal has
+  /// already come.
   func whenRaised(_ listener: @escaping @Sendable () -> Void) {
     let isRaised = state.withLock { state in
       state.listener = listener

@@ -1,6 +1,6 @@
-// `tenants`: many databases in one process, as of an app that gives each customer one. They share
-// threads and descriptors, so an idle one must cost next to nothing, and one that works hard must
-// not hold up the reads of the others.
+// `tenants`: many databases in one process, as in an app that gives each customer one. They share
+// threads and descriptors, so an idle one must cost next to nothing, and a busy one must not delay
+// the reads of the others.
 
 import ArgumentParser
 import Foundation
@@ -12,7 +12,7 @@ import OndolTestKit
 struct TenantsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "tenants",
-    abstract: "Many databases open at once: what an idle one costs, and who waits for whom.",
+    abstract: "Opens many databases at once, and measures idle ones and waits between them.",
     discussion: """
       Makes the databases, opens all of them, and says how many threads, descriptors and bytes of \
       memory they have. Then it times reads of most of them, alone and while one database is \
@@ -22,13 +22,13 @@ struct TenantsCommand: AsyncParsableCommand {
       the process's hard limit must be high enough.
       """)
 
-  @Option(help: "Databases that are open at once.")
+  @Option(help: "The number of open databases.")
   var databases = 500
 
-  @Option(help: "Seconds for which reads are timed, each time.")
+  @Option(help: "The seconds of each measurement of reads.")
   var seconds = 5.0
 
-  @Option(help: "Documents in each database.")
+  @Option(help: "The number of documents in each database.")
   var documents = 20
 
   @OptionGroup var place: PlaceOptions
@@ -36,7 +36,7 @@ struct TenantsCommand: AsyncParsableCommand {
   func validate() throws {
     guard databases > 1, documents > 0, seconds > 0, seconds.isFinite else {
       throw ValidationError(
-        "--databases is above 1, and --documents and --seconds are above 0")
+        "--databases must be above 1, and --documents and --seconds above 0")
     }
   }
 
@@ -51,15 +51,15 @@ struct TenantsCommand: AsyncParsableCommand {
   }
 }
 
-/// What many databases came to.
+/// The result of many databases.
 struct TenantsReport: Encodable {
-  /// What all of them take at one moment.
+  /// What all of them use at one moment.
   struct Look: Encodable {
-    /// Threads of Ondol's, by their names; 0 where the system does not say.
+    /// Ondol's threads, by their names; 0 if the system does not report them.
     var threads: Int
-    /// Descriptors of a database beside its lock.
+    /// The number of descriptors for each database, in addition to its lock.
     var descriptors: Double
-    /// Bytes of a database that are resident.
+    /// The resident bytes of a database.
     var memory: Int
   }
 
@@ -69,16 +69,16 @@ struct TenantsReport: Encodable {
 
   var seed: UInt64
   var databases: Int
-  /// After opening, and when each has been written and has come to rest.
+  /// After opening, and after each has been written and has come to rest.
   var opened, written: Look
-  /// After one database worked hard.
+  /// After one database was busy.
   var threads = 0
-  /// Of the others' reads, in microseconds: without and with one that works hard.
+  /// The latencies of the others' reads, in microseconds, without and with a busy database.
   var p50Alone = 0.0
   var p50Beside = 0.0
   var p99Alone = 0.0
   var p99Beside = 0.0
-  /// Commits of the one that works hard.
+  /// The commits of the busy database.
   var commits = 0
 
   var faults: [String] {
@@ -114,7 +114,7 @@ struct TenantsReport: Encodable {
   }
 }
 
-/// Databases, all open at once.
+/// Databases that are all open at once.
 struct Tenants {
   let count: Int
   let documents: Int
@@ -174,8 +174,8 @@ struct Tenants {
 
   // MARK: - Reads
 
-  /// Reads of all databases but the first, one after the other with pauses, so that what is timed
-  /// is their waiting for others and not for each other.
+  /// Reads all databases except the first, one after another with pauses, so that the latencies
+  /// show waits for the busy database and not for each other.
   private func readLatencies(for duration: Duration) async -> LatencyHistogram {
     var latencies = LatencyHistogram()
     var random = SeededRandom(seed: seed)
@@ -205,7 +205,7 @@ struct Tenants {
       memory: (now.memory - before.memory) / count)
   }
 
-  /// The process's threads that have a name of ours.
+  /// The number of the process's threads that have one of Ondol's names.
   private static func threadCount() -> Int {
     let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
     return tasks.count { task in
@@ -215,7 +215,7 @@ struct Tenants {
   }
 }
 
-/// One database that is written and scanned as fast as can be.
+/// One database that is written and scanned as fast as possible.
 private final class HardWork: Sendable {
   private static let writers = 4
   private static let documents = 20_000
@@ -231,7 +231,7 @@ private final class HardWork: Sendable {
 
   func stop() { isOver.withLock { $0 = true } }
 
-  /// Works until it is stopped; answers with its commits.
+  /// Works until it is stopped, and returns the number of its commits.
   func run() async throws -> Int {
     try await withThrowingTaskGroup(of: Int.self) { group in
       for writer in 0..<Self.writers {

@@ -1,9 +1,9 @@
-// One at a time, in the order of coming. Workers wait here for the clock: whoever is through
+// One at a time, in the order of arrival. Workers wait here for the clock: the one that is through
 // watches it alone, and the others sleep.
 
 import OndolEngine
 
-/// A lock for tasks, held across waiting.
+/// A lock for tasks that they hold while they wait.
 final class Turnstile: Sendable {
   private struct State: Sendable {
     var isTaken = false

@@ -1,6 +1,7 @@
-// `away`: a database on a server behind a proxy that stops, delays, cuts, half-closes and slows,
-// and on a server that loses its newest commits. Each call ends within its time, a listener is
-// right or says that it may not be, and what a write was said to be it is.
+// `away`: a database on a server behind a proxy that stops, delays, cuts, half-closes and slows
+// connections, and on a server that loses its newest commits. Each call ends within its time, a
+// listener is correct or says that it may not be, and each write has the outcome that its caller
+// was told.
 
 #if Postgres
   import ArgumentParser
@@ -16,16 +17,16 @@
   struct AwayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "away",
-      abstract: "Takes a server away in many ways, and looks what calls and listeners say.",
-      discussion: "A round is an outage of some seconds and the time until all is right again.")
+      abstract: "Takes a server away in many ways, and checks the results of calls and listeners.",
+      discussion: "A round is an outage of some seconds and the time until all is well again.")
 
-    @Option(help: "Outages, at least.")
+    @Option(help: "The smallest number of outages.")
     var rounds = 100
 
     @OptionGroup var options: StressOptions
 
     func validate() throws {
-      guard rounds > 0 else { throw ValidationError("--rounds takes a number from 1 on") }
+      guard rounds > 0 else { throw ValidationError("--rounds must be at least 1") }
     }
 
     func run() async throws {
@@ -36,11 +37,12 @@
 
   /// One outage.
   private struct AwayTrial: Sendable {
-    /// How long calls wait.
+    /// The longest time of a call.
     private static let limit = Duration.seconds(2)
-    /// A call is a few steps, each of which may wait; and a machine is slow at times.
+    /// A call has a few steps, each of which may wait, and a machine is slow at times.
     private static let longestCall = Duration.seconds(10)
-    /// Until a listener must say that it may be out of date, and until it must be right again.
+    /// The time until a listener must say that it may be out of date, and the time until it must be
+    /// correct again.
     private static let longestSilence = Duration.seconds(8)
     private static let longestReturn = Duration.seconds(60)
 
@@ -66,9 +68,9 @@
       return result
     }
 
-    /// How many writes were in doubt.
+    /// Returns the number of writes in doubt.
     private func run(_ mode: FaultyProxy.Mode) async throws -> Int {
-      // Commits that need not survive a power cut are not flushed for long, and are lost with it.
+      // Commits that need not survive a power cut stay unflushed for long, and are lost in one.
       let server = try PostgresServer(settings: "wal_writer_delay = 10s")
       let proxy = try FaultyProxy(to: server.directory)
       defer { proxy.stop() }
@@ -94,9 +96,9 @@
       return shared.pending.withLock { $0.count }
     }
 
-    // MARK: - Those who work
+    // MARK: - Tasks
 
-    /// Follows the beats until all is over. It never ends with an error.
+    /// Follows the beats until the trial is over. It never ends with an error.
     private func listen(to database: Database, _ shared: Shared) async throws {
       for try await snapshot in database.document("beats/one").snapshots {
         let count = snapshot["count"] as Int? ?? 0
@@ -106,7 +108,7 @@
       throw BrokenInvariant("a listener has ended")
     }
 
-    /// Calls one after the other, and looks how long each takes.
+    /// Makes calls one after another, and measures each.
     private func call(_ database: Database, _ caller: Int, _ shared: Shared) async throws {
       var random = SeededRandom(seed: seed ^ UInt64(caller + 1))
       var number = 0
@@ -142,7 +144,7 @@
       }
     }
 
-    /// Writes beats past the proxy while that does its worst.
+    /// Writes beats past the proxy during the outage.
     private func takeAway(
       by mode: FaultyProxy.Mode, _ proxy: FaultyProxy, _ direct: Database, _ shared: Shared
     ) async throws {
@@ -174,11 +176,11 @@
         }
         try await Task.sleep(for: .milliseconds(20))
       }
-      // The last one ends listening.
+      // The last beat ends the listener.
       try await direct.document("beats/one").setData(["count": -1])
     }
 
-    // MARK: - What must be so
+    // MARK: - Checks
 
     private func check(
       _ shared: Shared, _ database: Database, _ direct: Database
@@ -202,7 +204,7 @@
       }
     }
 
-    /// The server loses what need not survive: whoever has seen it is told.
+    /// Lets the server lose unsynced commits. A listener that saw them must be notified.
     private func loseTail(of server: PostgresServer, _ database: Database) async throws {
       let document = database.document("writes/weak")
       try await document.setData(["id": "weak"], durability: .process)

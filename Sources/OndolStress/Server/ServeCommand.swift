@@ -1,4 +1,4 @@
-// `serve`: clients of Firestore's protocol at servers that die, over connections that break.
+// `serve`: clients of Firestore's protocol on servers that die, over connections that break.
 
 #if Server
   import ArgumentParser
@@ -17,7 +17,7 @@
         the violation then.
         """)
 
-    /// Histories in which a broken promise must be noticed.
+    /// The number of histories within which a broken promise must be noticed.
     private static let longestSabotage = 200
 
     @Option(help: "How many.")
@@ -26,13 +26,13 @@
     @Flag(help: "Break each promise on purpose.")
     var sabotage = false
 
-    @Flag(help: "Say what happens, line by line.")
+    @Flag(help: "Print each event on a line.")
     var trace = false
 
     @OptionGroup var options: StressOptions
 
     func validate() throws {
-      guard histories > 0 else { throw ValidationError("--histories takes a number from 1 on") }
+      guard histories > 0 else { throw ValidationError("--histories must be at least 1") }
     }
 
     func run() async throws {

@@ -1,7 +1,8 @@
-// `server-history`: several processes on one database of a PostgreSQL that is started for them.
-// Their transactions must be serializable together. In every other history one of the processes is
-// killed: what it was told is committed must be there, and what it was not told of, whole or not at
-// all. The command starts itself again as each of the processes.
+// `server-history`: several processes on one database of a PostgreSQL that this command starts for
+// them. Their transactions must be serializable together. In every other history one of the
+// processes is killed. A commit that it saw acknowledged must be there, and a commit that it did
+// not see acknowledged must be there whole or not at all. The command starts itself again as each
+// of the processes.
 
 #if Postgres
   import ArgumentParser
@@ -16,10 +17,10 @@
       commandName: "server-history",
       abstract: "Runs processes on one database of a server, kills some, checks their history.")
 
-    @Option(help: "Histories, at least.")
+    @Option(help: "The smallest number of histories.")
     var histories = 1_000
 
-    @Option(help: "Processes of a history.")
+    @Option(help: "The number of processes in a history.")
     var processes = 3
 
     @Option(help: .hidden)
@@ -31,7 +32,7 @@
     @OptionGroup var options: StressOptions
 
     func validate() throws {
-      guard processes > 0 else { throw ValidationError("--processes takes a number from 1 on") }
+      guard processes > 0 else { throw ValidationError("--processes must be at least 1") }
     }
 
     func run() async throws {
@@ -47,7 +48,7 @@
     }
   }
 
-  /// One of the processes, which tells of its transactions by lines.
+  /// One of the processes, which reports its transactions by lines.
   private enum ServerWorker {
     /// A transaction that is about to run, or has committed.
     struct Line: Codable {
@@ -71,7 +72,7 @@
       try await database.close()
     }
 
-    /// Lines are shorter than what a pipe takes at once, so they do not mix.
+    /// Lines are shorter than the atomic writes of a pipe, so they do not mix.
     private static func tell(_ line: Line) throws {
       let text = try JSONEncoder().encode(line) + Data("\n".utf8)
       try FileHandle.standardOutput.write(contentsOf: text)
@@ -112,8 +113,8 @@
       return result
     }
 
-    /// Those that committed: all that were told of, and those of a process that was killed before
-    /// it could tell, as far as anything of them is there.
+    /// The committed transactions: all that were reported, and those of a process that was killed
+    /// before its report, if any part of them is there.
     private static func transactions(
       _ lines: [ServerWorker.Line], _ lists: [String: [Int]]
     ) -> [TransactionRecord] {
@@ -137,7 +138,8 @@
       return (process, output)
     }
 
-    /// What a process tells until it ends, or is killed after so many lines.
+    /// The lines that a process writes until it ends, or until it is killed after a number of
+    /// lines.
     private static func lines(
       of worker: (process: Process, output: Pipe), killedAfter count: Int?
     ) throws -> [ServerWorker.Line] {
@@ -154,7 +156,7 @@
       guard isKilled || worker.process.terminationStatus == 0 else {
         throw EndedBadly(status: worker.process.terminationStatus)
       }
-      // The last line may have been cut off by the kill.
+      // The kill may have cut off the last line.
       let lines = text.split(separator: UInt8(ascii: "\n"))
       let whole = text.last == UInt8(ascii: "\n") ? lines[...] : lines.dropLast()
       return try whole.map { try JSONDecoder().decode(ServerWorker.Line.self, from: Data($0)) }

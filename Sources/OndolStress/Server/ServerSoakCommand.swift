@@ -1,5 +1,5 @@
-// `server-soak`: documents of a database on a PostgreSQL are overwritten again and again, while the
-// size of its tables is watched: versions that nobody can see must go, as fast as new ones come.
+// `server-soak`: overwrites the documents of a database on a PostgreSQL again and again, and
+// watches the size of its tables. Versions that nobody can see must go as fast as new ones come.
 
 #if Postgres
   import ArgumentParser
@@ -20,18 +20,18 @@
         than a tenth.
         """)
 
-    @Option(help: "How long, in minutes.")
+    @Option(help: "The duration in minutes.")
     var minutes = 10.0
 
-    @Option(help: "Documents there are all the time.")
+    @Option(help: "The constant number of documents.")
     var documents = 5_000
 
-    @Option(help: "Tasks that write.")
+    @Option(help: "The number of writing tasks.")
     var writers = 8
 
     func validate() throws {
       guard minutes > 0, minutes.isFinite, documents > 0, writers > 0 else {
-        throw ValidationError("--minutes, --documents and --writers are above 0")
+        throw ValidationError("--minutes, --documents and --writers must be above 0")
       }
     }
 
@@ -61,7 +61,7 @@
       try report(counts.0, written: counts.1)
     }
 
-    /// How many documents it has overwritten.
+    /// Returns the number of overwritten documents.
     private func overwrite(
       _ database: Database, _ random: SeededRandom, until end: ContinuousClock.Instant
     ) async throws -> Int {
@@ -77,7 +77,7 @@
       return count
     }
 
-    /// Bytes of all tables, their indexes and what is stored beside them.
+    /// The bytes of all tables, with their indexes and out-of-line storage.
     private static func tableSize(_ server: PostgresServer) throws -> Int {
       let text = try server.sql(
         """
