@@ -1,17 +1,19 @@
-// Rules for Firestore and for Storage, in Firebase's language. A server reads a file once, and asks
-// for a verdict with each request of a client, before it does anything. Nothing here waits, reads a
-// clock or knows the database: documents come from `RuleDocuments`, and the time with the request.
+// Rules for Firestore and for Storage, in Firebase's language. A server reads a file once, and gets
+// a verdict for each request of a client before it does anything else. Nothing here waits, reads a
+// clock or knows the database: documents come from `RuleDocuments`, and the time comes with the
+// request.
 //
 //   let rules = try RuleSet(parsing: text)
 //   let verdict = rules.verdict(request, documents: snapshot)
 //
-// Whatever is not understood denies: a path without a match, a condition that fails, a limit that
-// is reached.
+// Everything unclear denies: a path without a match, a condition that fails, a limit that is
+// reached.
 
 #if Server
   /// A parsed and checked rules file.
   struct RuleSet: Sendable {
-    /// Steps of matching a path against the blocks of a file. Beyond them a request is denied.
+    /// The largest number of steps to match a path with the blocks of a file. Beyond them the
+    /// request is denied.
     static let mostMatchingSteps = 10_000
 
     let source: RuleSource
@@ -21,7 +23,7 @@
 
     /// Reads a file.
     ///
-    /// Throws the first thing that is wrong with it.
+    /// Throws the first mistake in it.
     init(parsing text: String) throws(RuleError) {
       var parser = try RuleParser(text)
       let file = try parser.file()
@@ -37,16 +39,16 @@
       self.matches = matches
     }
 
-    /// Whether the file says anything of a service. A request for another one is denied.
+    /// Whether the file has rules for a service. A request for any other one is denied.
     func has(_ service: RuleService) -> Bool { matches[service] != nil }
 
-    /// Decides about a request of one document or object, or about one document of a list.
+    /// Decides a request for one document or object, or for one document of a list.
     ///
     /// - Parameters:
-    ///   - documents: what `get` and `exists` read, as of the request's moment.
-    ///   - digests: what `hashing` computes with.
-    ///   - explain: whether the verdict lists the values that were seen. It costs many times the
-    ///     evaluation.
+    ///   - documents: the source of `get` and `exists`, as of the request's moment.
+    ///   - digests: the functions of `hashing`.
+    ///   - explain: whether the verdict lists the values from the evaluation. That costs many times
+    ///     the evaluation.
     func verdict(
       _ request: RuleRequest, documents: some RuleDocuments, digests: RuleDigests = .none,
       explain: Bool = false
@@ -67,10 +69,10 @@
         steps: walk.evaluation.recorder?.steps ?? [])
     }
 
-    /// Whether the rules allow every document that a query can answer with.
+    /// Decides whether the rules allow every document that a query can return.
     ///
-    /// What is proven holds for each document, so none needs to be asked about by itself. The
-    /// limits of an evaluation are the proof's own: a document by itself might reach one of them.
+    /// A proof holds for each document, so none needs its own evaluation. The proof has the limits
+    /// of one evaluation: a document by itself might reach one of them.
     func proof(
       of query: RuleQuery, documents: some RuleDocuments, digests: RuleDigests = .none
     ) -> RuleProof {

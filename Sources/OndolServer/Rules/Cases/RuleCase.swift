@@ -1,5 +1,5 @@
-// A case of a rules file's tests: one request as JSON, with what the rules should say of it. A file
-// of them, one a line, is how an app's rules are tested before they are deployed.
+// A test case for a rules file: one request as JSON, with the expected decision of the rules. A
+// file of them, one a line, tests an app's rules before they are deployed.
 //
 //   {"as": "ann", "method": "update", "path": "items/lamp", "resource": {"owner": "ann"},
 //    "new": {"owner": "bob"}, "allow": false}
@@ -7,17 +7,17 @@
 #if Server
   import Foundation
 
-  /// A request, and whether it should be allowed.
+  /// A request, and whether the rules should allow it.
   struct RuleCase: Sendable {
     let request: RuleRequest
     let documents: CaseDocuments
     let isAllowed: Bool
   }
 
-  /// The documents that a case says there are.
+  /// The documents that exist in a case.
   struct CaseDocuments: RuleDocuments, Sendable {
     let before: [[String]: RuleValue]
-    /// Those that are others after the request's writes.
+    /// The documents that differ after the request's writes.
     let after: [[String]: RuleValue]
 
     func document(at path: [String], afterWrites: Bool) -> RuleValue? {
@@ -95,7 +95,7 @@
       path.split(separator: "/").map(String.init)
     }
 
-    /// Somebody by their uid alone, or by uid and token.
+    /// A user, by uid alone, or by uid and token.
     private static func auth(_ user: RuleValue?) throws -> RuleValue {
       switch user {
       case nil, .null?: .null
@@ -112,7 +112,8 @@
   }
 
   extension RuleValue: Decodable {
-    /// JSON's values, and `{"$time": …}`, `{"$bytes": …}` in base64, and `{"$latlng": [a, b]}`.
+    /// Reads JSON's values, and `{"$time": …}`, `{"$bytes": …}` in base64, and `{"$latlng": [a,
+    /// b]}`.
     init(from decoder: any Decoder) throws {
       let value = try decoder.singleValueContainer()
       if value.decodeNil() {

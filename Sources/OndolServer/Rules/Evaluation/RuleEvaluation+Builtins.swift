@@ -1,4 +1,4 @@
-// The functions of the language: conversions, reads, and what begins with a namespace.
+// The functions of the language: conversions, reads, and functions with a namespace.
 
 #if Server
   extension RuleEvaluation {
@@ -172,7 +172,7 @@
     }
   }
 
-  /// A cyclic redundancy check of 32 bits, by its polynomial.
+  /// A 32-bit cyclic redundancy check, defined by its polynomial.
   struct RuleChecksum {
     private let table: [UInt32]
 
@@ -187,7 +187,7 @@
       }
     }
 
-    /// The lowest byte first, as Firebase has it.
+    /// The lowest byte first, as in Firebase.
     func bytes(of content: [UInt8]) -> [UInt8] {
       var sum = UInt32.max
       for byte in content { sum = table[Int(UInt8(truncatingIfNeeded: sum) ^ byte)] ^ sum >> 8 }

@@ -1,5 +1,5 @@
-// Methods of lists, sets and maps. What compares every element with every other one goes through a
-// set of the one side, so its cost is the sum of both; the elements are a client's.
+// Methods of lists, sets and maps. A method that compares every element with every other one puts
+// one side in a set, so its cost is the sum of both sides. The elements come from clients.
 
 #if Server
   extension RuleEvaluation {

@@ -1,4 +1,4 @@
-// Mathematics, and distances on the earth: what needs functions of the C library, which Foundation
+// Mathematics, and distances on the earth: the functions that need the C library, which Foundation
 // has on every platform.
 
 #if Server
@@ -37,7 +37,7 @@
   }
 
   extension RuleLatLng {
-    /// Metres along the earth's surface, taken for a sphere.
+    /// The distance along the earth's surface in metres, with the earth as a sphere.
     func distance(to other: RuleLatLng) -> Double {
       let radiusMetres = 6_371_010.0
       let radians = Double.pi / 180

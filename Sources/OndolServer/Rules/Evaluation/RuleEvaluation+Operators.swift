@@ -3,7 +3,7 @@
 
 #if Server
   extension RuleEvaluation {
-    /// Fails, or is unknown when one of the operands is.
+    /// Fails, or is unknown if one of the operands is unknown.
     func unsuited(
       _ operation: @autoclosure () -> String, _ operands: RuleValue...
     ) throws(RuleFailure) -> RuleValue {
@@ -229,7 +229,7 @@
       }
     }
 
-    /// `value[first:last]`, without the element at `last`.
+    /// `value[first:last]`, which excludes the element at `last`.
     mutating func part(
       of value: RuleValue, _ lower: RuleValue, _ upper: RuleValue
     ) throws(RuleFailure) -> RuleValue {
@@ -269,7 +269,7 @@
   }
 
   extension RuleOperator {
-    /// What holds of the operands the other way round.
+    /// The operator for exchanged operands.
     var mirrored: RuleOperator {
       switch self {
       case .less: .greater

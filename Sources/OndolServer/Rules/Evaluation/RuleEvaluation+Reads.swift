@@ -1,8 +1,8 @@
-// What a condition takes from around it: the request, paths that it writes, and documents that it
-// reads. A text in a path is one segment, so that nobody's id reaches another document by a "/".
+// A condition's context: the request, paths that it constructs, and documents that it reads. A text
+// in a path is one segment, so that an id with a "/" in it cannot reach another document.
 
 #if Server
-  /// A document that was read, and as of when.
+  /// A document that was read, and its moment.
   struct RuleRead: Hashable {
     let path: [String]
     let afterWrites: Bool
@@ -13,7 +13,7 @@
       switch field {
       case .auth: request.auth
       case .method: .string(request.methodName)
-      // The documents of a list have different ones.
+      // The documents of a list have different paths.
       case .path: conditions == nil ? .path(request.path) : .unknown(.anything)
       case .query: request.query
       case .resource: request.newResource
@@ -21,9 +21,9 @@
       }
     }
 
-    /// `request` itself, which hardly any rule uses.
+    /// The whole `request`, which hardly any rule uses.
     var wholeRequest: RuleValue {
-      // The documents of a list have it in parts only.
+      // The documents of a list share only parts of it.
       if conditions != nil { return .unknown(.anything) }
       var fields: [String: RuleValue] = [:]
       for name in RuleRequestField.allCases { fields[name.rawValue] = field(name) }
@@ -90,8 +90,8 @@
 
     // MARK: - Documents
 
-    /// The document at a path. A missing one fails: Firebase's reference says null, and its servers
-    /// deny.
+    /// Returns the document at a path. A missing one fails: Firebase's reference says null, but its
+    /// servers deny.
     mutating func existing(
       _ path: RuleValue, afterWrites: Bool
     ) throws(RuleFailure) -> RuleValue {
@@ -100,7 +100,7 @@
       return found
     }
 
-    /// The document at a path, or null.
+    /// Returns the document at a path, or null.
     private mutating func document(
       at path: RuleValue, afterWrites: Bool
     ) throws(RuleFailure) -> RuleValue {

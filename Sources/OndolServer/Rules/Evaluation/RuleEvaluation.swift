@@ -1,24 +1,25 @@
-// The evaluation of one request: its wildcards, the variables of the functions that run, and what
-// is left of the limits. Everything that goes on a condition's path is here; what operators,
-// methods and functions do is in the extensions.
+// The evaluation of one request: its wildcards, the variables of the running functions, and the
+// rest of the limits. This file has everything on a condition's path. The extensions have the
+// operators, methods and functions.
 //
-// `a && b` is false when either side is false, whatever the other is, and `a || b` true when either
-// is true; otherwise a failure of one side fails the whole. While a list is proven, values may be
-// unknown: an operation on one is unknown, and the same rule holds for && and ||.
+// `a && b` is false when either side is false, whatever the other is, and `a || b` is true when
+// either side is true. Otherwise a failure of one side fails the whole. While a list is proven,
+// values may be unknown. An operation on an unknown value is unknown, and the same rule holds for
+// && and ||.
 
 #if Server
   struct RuleEvaluation {
-    /// Operators, calls and methods that a request evaluates. Names, members and constants are
-    /// free.
+    /// The largest number of operators, calls and methods that a request evaluates. Names, members
+    /// and constants are free.
     static let mostExpressions = 1_000
-    /// Documents that a request reads. Reading one again is free.
+    /// The largest number of documents that a request reads. Reading one again is free.
     static let mostDocuments = 10
-    /// Expressions within each other, through calls. A bound of the stack.
+    /// The deepest nesting of expressions, through calls. It limits the stack.
     static let mostNesting = 300
-    /// Characters, elements and steps of patterns that a request goes through.
+    /// The largest number of characters, elements and pattern steps that a request processes.
     static let mostWork = 10_000_000
 
-    /// A parameter or a `let` of a function that runs.
+    /// A parameter or a `let` of a running function.
     enum Local {
       case pending
       case value(RuleValue)
@@ -28,12 +29,12 @@
     let request: RuleRequest
     let documents: any RuleDocuments
     let digests: RuleDigests
-    /// What a proof knows of the documents of a list; nil for a request of one document.
+    /// The proof's knowledge of a list's documents; nil for a request of one document.
     let conditions: RuleConditions?
 
     var captures: [RuleValue] = []
     private var locals: [Local] = []
-    /// Where the running function's locals begin.
+    /// The beginning of the running function's locals.
     private var base = 0
     private var depth = 0
     private var expressionsLeft = mostExpressions
@@ -52,7 +53,7 @@
       self.recorder = recorder
     }
 
-    /// Whether a condition holds; nil when a proof cannot say.
+    /// Whether a condition holds; nil if a proof cannot decide.
     mutating func holds(_ condition: RuleNode) throws(RuleFailure) -> Bool? {
       base = 0
       depth = 0
@@ -64,7 +65,7 @@
       }
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     mutating func value(of node: RuleNode) throws(RuleFailure) -> RuleValue {
       guard recorder != nil else { return try compute(node) }
       do throws(RuleFailure) {
@@ -152,8 +153,8 @@
       try decided(parts, by: true)
     }
 
-    /// `decisive` when a part is, else what the parts have instead: a failure, unless it is unknown
-    /// whether another part would have decided.
+    /// Returns `decisive` if a part has that value. Otherwise it returns the result of the parts: a
+    /// failure, unless it is unknown whether another part would have decided.
     private mutating func decided(
       _ parts: [RuleNode], by decisive: Bool
     ) throws(RuleFailure) -> RuleValue {
@@ -189,7 +190,7 @@
 
     // MARK: - Functions
 
-    /// A parameter that failed fails where it is used, so that && and || can do without it.
+    /// A parameter that failed fails only where it is used, so that && and || can do without it.
     private mutating func call(
       _ function: RuleFunction, _ arguments: [RuleNode]
     ) throws(RuleFailure) -> RuleValue {
@@ -224,7 +225,7 @@
       }
     }
 
-    /// A `let`: evaluated once, where it is first needed.
+    /// Returns a `let`, which is evaluated once, at its first use.
     private mutating func variable(
       _ slot: Int, _ definition: RuleNode
     ) throws(RuleFailure) -> RuleValue {
@@ -245,13 +246,13 @@
 
     // MARK: - Limits
 
-    /// Counts work that grows with the size of values.
+    /// Charges for work that grows with the size of values.
     mutating func charge(_ work: Int) throws(RuleFailure) {
       workLeft -= max(0, work)
       if workLeft < 0 { throw .tooMuchWork }
     }
 
-    /// Counts a walk through all of a value, before it is done.
+    /// Charges for a walk through a whole value, before the walk.
     mutating func charge(_ value: RuleValue) throws(RuleFailure) {
       switch value {
       case .string(let text): try charge(text.utf8.count / 16 + 1)
@@ -279,9 +280,9 @@
     }
   }
 
-  /// Writes down what is seen, for an explanation.
+  /// Records values for an explanation.
   struct RuleRecorder {
-    /// Steps that are kept. What follows them is left out.
+    /// The largest number of recorded steps. The recorder drops the steps after it.
     static let mostSteps = 500
 
     let source: RuleSource

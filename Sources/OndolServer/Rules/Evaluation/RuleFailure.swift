@@ -1,29 +1,29 @@
-// Why an expression has no value. A failure denies, unless the other side of && or || decides; one
-// that comes from a limit ends the whole evaluation.
+// Why an expression has no value. A failure denies, unless the other side of && or || decides. A
+// failure from a limit ends the whole evaluation.
 
 #if Server
   enum RuleFailure: Error, Sendable, Hashable {
-    /// A member or a key that is not there.
+    /// A missing member or key.
     case noMember(String)
     /// A member of null.
     case null(String)
-    /// A document that `get` asks for and that is not there.
+    /// A missing document that `get` reads.
     case noDocument
-    /// Values for which there is no such operation.
+    /// An operation that these types do not have.
     case wrongType(String)
     case overflow
     case divisionByZero
     case outOfRange
-    /// An argument without a meaning, and which.
+    /// An invalid argument, and which.
     case invalid(String)
-    /// A document could not be read, and why.
+    /// An unreadable document, and why.
     case unreadable(String)
     case tooManyExpressions
     case tooManyDocuments
     case tooDeep
     case tooMuchWork
 
-    /// Whether nothing after it may decide.
+    /// Whether the failure ends the evaluation.
     var isFinal: Bool {
       switch self {
       case .unreadable, .tooManyExpressions, .tooManyDocuments, .tooDeep, .tooMuchWork: true

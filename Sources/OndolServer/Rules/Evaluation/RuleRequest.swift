@@ -1,4 +1,4 @@
-// What a request is to rules, what they may read beside it, and what they answer.
+// A request to rules, the documents that rules may read in addition, and their verdict.
 
 #if Server
   /// A request, as rules see it.
@@ -6,27 +6,28 @@
     var service: RuleService
     /// One of get, list, create, update and delete.
     var method: RuleMethods
-    /// The whole path, as the outermost `match` has it: see `firestore` and `storage`.
+    /// The whole path, in the form of the outermost `match`: see `firestore` and `storage`.
     var path: [String]
     /// `request.auth`: null, or a map of `uid` and `token`.
     var auth = RuleValue.null
     var time: RuleTimestamp
-    /// `resource`: what is stored, or null. A document for Firestore, a map for Storage.
+    /// `resource`: the stored document or object, or null. A document for Firestore, a map for
+    /// Storage.
     var resource = RuleValue.null
-    /// `request.resource`: what will be stored, or null.
+    /// `request.resource`: the document or object after the write, or null.
     var newResource = RuleValue.null
     /// `request.query`: a map of `limit`, `offset` and `orderBy`, or null.
     var query = RuleValue.null
 
-    /// The whole path of a document or a collection.
+    /// Returns the whole path of a document or a collection.
     static func firestore(
       _ path: [String], database: String = "(default)"
     ) -> [String] { ["databases", database, "documents"] + path }
 
-    /// The whole path of an object.
+    /// Returns the whole path of an object.
     static func storage(_ path: [String], bucket: String) -> [String] { ["b", bucket, "o"] + path }
 
-    /// What `request.method` is.
+    /// The value of `request.method`.
     var methodName: String {
       switch method {
       case .get: "get"
@@ -41,20 +42,20 @@
 
   /// The documents that rules may read, as of the moment of the request.
   protocol RuleDocuments {
-    /// The fields of a document as a map, or nil when there is none.
+    /// Returns the fields of a document as a map; nil if it does not exist.
     ///
     /// - Parameters:
-    ///   - path: the whole path, as in `/databases/(default)/documents/items/lamp`.
-    ///   - afterWrites: whether as of after the request's own writes.
+    ///   - path: the whole path, such as `/databases/(default)/documents/items/lamp`.
+    ///   - afterWrites: whether to read the state after the request's own writes.
     func document(at path: [String], afterWrites: Bool) throws -> RuleValue?
   }
 
-  /// No documents at all.
+  /// A database without documents.
   struct NoRuleDocuments: RuleDocuments {
     func document(at path: [String], afterWrites: Bool) throws -> RuleValue? { nil }
   }
 
-  /// The digests of `hashing`. The server hands in what it has; a function that is missing fails.
+  /// The digests of `hashing`. The server passes the ones that it has; a missing function fails.
   struct RuleDigests: Sendable {
     var md5: (@Sendable ([UInt8]) -> [UInt8])?
     var sha256: (@Sendable ([UInt8]) -> [UInt8])?
@@ -62,9 +63,9 @@
     static let none = RuleDigests()
   }
 
-  /// What rules decided, and why.
+  /// The rules' decision, and its reason.
   struct RuleVerdict: Sendable {
-    /// An `allow`, or a rule of a tree, that was asked, and what became of it.
+    /// An `allow`, or a tree rule, that was evaluated, and its result.
     struct Considered: Sendable {
       enum Outcome: Sendable, Hashable {
         case held
@@ -76,25 +77,25 @@
       let source: RuleSource
       let outcome: Outcome
 
-      /// - Complexity: O(length of the file), so it is counted only when someone asks.
+      /// - Complexity: O(length of the file), so it is counted only on demand.
       var place: RulePlace { source.place(of: span) }
     }
 
-    /// A value that was seen on the way.
+    /// A value from the evaluation.
     struct Step: Sendable {
       let place: RulePlace
-      /// The expression as it is written.
+      /// The expression in the file's text.
       let expression: String
-      /// Its value, or why it has none.
+      /// Its value, or the reason that it has none.
       let result: String
     }
 
     let isAllowed: Bool
-    /// What was asked, in its order. Empty when nothing is for the path and the method.
+    /// The evaluated rules, in order. Empty if no rule applies to the path and the method.
     let considered: [Considered]
-    /// Which of them decided. Nil when the request is denied because none allowed it.
+    /// The rule that decided. Nil if the request is denied because no rule allowed it.
     let decision: Int?
-    /// What was seen, when an explanation was asked for.
+    /// The values from the evaluation, if an explanation was requested.
     let steps: [Step]
 
     /// The place of the rule that decided.
@@ -102,7 +103,7 @@
   }
 
   extension RuleVerdict: CustomStringConvertible {
-    /// A line of the verdict, a line of each rule that was asked, and the steps.
+    /// A line for the verdict, a line for each evaluated rule, and the steps.
     var description: String {
       var lines = [isAllowed ? "allowed" : "denied"]
       if considered.isEmpty { lines.append("  no rule is for this path and method") }

@@ -1,12 +1,12 @@
-// Finds the blocks that match a path, and asks their allows until one holds. The path of a proof
-// has segments that are not known: then a block counts where it matches whatever they are, and the
-// walk notes that others might.
+// Finds the blocks that match a path, and evaluates their allows until one holds. The path of a
+// proof has unknown segments. A block then counts if it matches whatever they are, and the walk
+// records that other blocks might match.
 
 #if Server
   /// A part of a path.
   enum RulePathElement: Sendable {
     case known(String)
-    /// One segment.
+    /// Exactly one segment.
     case segment
     /// Any number of segments, or none.
     case segments
@@ -14,14 +14,14 @@
 
   struct RuleWalk {
     let path: [RulePathElement]
-    /// Segments that `{x=**}` has at least.
+    /// The smallest number of segments of `{x=**}`.
     let leastRest: Int
     var evaluation: RuleEvaluation
 
-    /// The allows that were for the request, and what became of them.
+    /// The allows that apply to the request, and their results.
     private(set) var considered: [(allow: RuleAllow, outcome: RuleVerdict.Considered.Outcome)] = []
     private(set) var isAllowed = false
-    /// Whether something could not be decided.
+    /// Whether a decision remained open.
     private(set) var isOpen = false
     /// Whether a limit ended the walk.
     private var isStopped = false
@@ -33,7 +33,7 @@
       self.evaluation = evaluation
     }
 
-    /// Asks the blocks of a service.
+    /// Evaluates the blocks of a service.
     mutating func visit(_ matches: [RuleMatch]) { visit(matches, at: 0) }
 
     private var isDone: Bool { isAllowed || isStopped }
@@ -86,7 +86,7 @@
       }
     }
 
-    /// Wildcards are numbered from the outside in, so what is above `slot` is of another way.
+    /// Wildcards are numbered from the outside in, so those above `slot` belong to another way.
     private mutating func bind(_ slot: Int, _ value: RuleValue) {
       if evaluation.captures.count > slot {
         evaluation.captures.removeLast(evaluation.captures.count - slot)
@@ -128,7 +128,7 @@
   }
 
   extension RulePathElement {
-    /// Whether it is one segment for sure.
+    /// Whether it is certainly one segment.
     fileprivate var isOne: Bool { if case .segments = self { false } else { true } }
   }
 #endif

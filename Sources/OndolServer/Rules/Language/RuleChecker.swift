@@ -1,7 +1,7 @@
-// Resolves the names of a parsed file. A function may be called before it is written, and sees what
-// its own block sees, not what its callers see; so functions are checked when they are first
-// called, in the scope of their block. A function that is met again while it is being checked calls
-// itself, and is refused: the depth of calls is known before anything is evaluated.
+// Resolves the names of a parsed file. A function may be called before its definition, and sees the
+// names of its own block, not those of its callers. So the checker checks a function at its first
+// call, in the scope of its block. A function that the checker meets again during its own check
+// calls itself, and is refused. So the depth of calls is known before any evaluation.
 
 #if Server
   struct RuleChecker {
@@ -17,7 +17,7 @@
     }
 
     private enum Progress {
-      /// Not met yet, with the names that its block has.
+      /// Not called yet, with the names of its block.
       case waiting(RuleFunctionSyntax, [Scope])
       case running
       case done(RuleFunction)
@@ -26,11 +26,10 @@
     private var scopes: [Scope] = []
     private var functions: [Progress] = []
     private var captureCount = 0
-    /// The function that is being checked: its parameters, the lets above, and how deep its calls
-    /// go.
+    /// The function under check: its parameters, the lets above, and the depth of its calls.
     private var locals: Locals?
     private var runningCalls = 0
-    /// Expressions that are being checked, through the functions that they call.
+    /// The depth of the expressions under check, through the functions that they call.
     var depth = 0
 
     private struct Locals {
@@ -51,7 +50,7 @@
 
     // MARK: - Blocks
 
-    /// The service's matches.
+    /// Returns the service's matches.
     mutating func check(_ block: RuleBlockSyntax) throws(RuleError) -> [RuleMatch] {
       try match(block).matches
     }
@@ -112,12 +111,12 @@
           throw error("a file has at most \(RuleLimits.functions) functions", function.span)
         }
       }
-      // What a function sees is its block's names, also when an inner block calls it.
+      // A function sees its block's names, even if an inner block calls it.
       functions += declared.map { .waiting($0, scopes + [scope]) }
       return first..<functions.count
     }
 
-    /// The checked function. `span` is the call's.
+    /// Returns the checked function. `span` belongs to the call.
     private mutating func function(
       _ index: Int, at span: RuleSpan
     ) throws(RuleError) -> RuleFunction {
@@ -168,7 +167,7 @@
         result: result, callDepth: locals?.callDepth ?? 1)
     }
 
-    /// A call of a function of the file; nil when there is none with this name.
+    /// Returns a call of the file's function; nil if there is none with this name.
     mutating func call(
       _ name: String, _ arguments: [RuleNode], _ span: RuleSpan
     ) throws(RuleError) -> RuleNode? {
@@ -188,7 +187,7 @@
       return RuleNode(.call(function, arguments), span)
     }
 
-    /// Where a name's value will be; nil when there is no such name.
+    /// Returns the place of a name's value; nil if the name does not exist.
     func variable(_ name: String) -> RuleNode.Form? {
       if let local = locals?.lets[name] { return .variable(local.slot, local.node) }
       if let slot = locals?.parameters[name] { return .parameter(slot) }

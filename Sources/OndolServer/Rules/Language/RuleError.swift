@@ -1,5 +1,5 @@
-// What is wrong with a rules file, and where. A file is read once, when the server starts, and a
-// wrong one is refused whole: a rule that is not understood must not open what it was to close.
+// A mistake in a rules file, with its place. The server reads a file once, when it starts, and
+// refuses a wrong one whole, because a misunderstood rule must not open what it should close.
 
 #if Server
   /// A place in a rules file, counted from 1. Columns are characters of the line.
@@ -10,7 +10,7 @@
     var description: String { "\(line):\(column)" }
   }
 
-  /// Why a rules file is refused.
+  /// Why the server refuses a rules file.
   struct RuleError: Error, Sendable, Hashable, CustomStringConvertible {
     let place: RulePlace
     let message: String
@@ -18,33 +18,33 @@
     var description: String { "\(place): \(message)" }
   }
 
-  /// Bytes of a rules file that belong together. An `Int32` is enough, as files have a limit.
+  /// A range of bytes in a rules file. An `Int32` is enough, because files have a limit.
   struct RuleSpan: Sendable, Hashable {
     var start: Int32
     var end: Int32
   }
 
-  /// What a rules file may have at most. A file beyond it is refused.
+  /// The limits of a rules file. The server refuses a file beyond them.
   enum RuleLimits {
-    /// Firebase's limit of a source.
+    /// Firebase's limit for the source.
     static let sourceBytes = 256 * 1024
-    /// Brackets, calls and blocks within each other: parsing and evaluating recurse.
+    /// The deepest nesting of brackets, calls and blocks: parsing and evaluating recurse.
     static let nesting = 100
-    /// The same through all the functions that call each other: their checking recurses, too.
+    /// The same through all functions that call each other, because checking them recurses as well.
     static let checkedNesting = 500
-    /// Segments of a path, with those of the matches around it.
+    /// The largest number of segments of a path, including those of the matches around it.
     static let segments = 200
-    /// Calls of functions within each other.
+    /// The deepest nesting of calls.
     static let callDepth = 20
-    /// `let`s of a function.
+    /// The largest number of `let`s in a function.
     static let lets = 10
-    /// Parameters of a function.
+    /// The largest number of parameters of a function.
     static let parameters = 7
-    /// Functions of a file.
+    /// The largest number of functions in a file.
     static let functions = 1_000
   }
 
-  /// The text of a rules file, which turns offsets into places.
+  /// The text of a rules file, which converts offsets to places.
   struct RuleSource: Sendable {
     let bytes: [UInt8]
 
@@ -67,7 +67,7 @@
 
     func place(of span: RuleSpan) -> RulePlace { place(at: Int(span.start)) }
 
-    /// What is written there.
+    /// Returns the text of a span.
     func text(of span: RuleSpan) -> String {
       let start = min(max(0, Int(span.start)), bytes.count)
       let end = min(max(start, Int(span.end)), bytes.count)

@@ -1,10 +1,10 @@
-// Expressions, by precedence: ?: then || && then == != then in is then < <= > >= then + - then * /
-// % then ! - and last members, calls and indexes. A chain of && or || is one expression of many
-// parts, so a long condition is not a deep one.
+// Expressions, by precedence: ?: then || then && then == != then in is then < <= > >= then + - then
+// * / % then ! - and last members, calls and indexes. A chain of && or || is one expression with
+// many parts, so a long condition is not a deep one.
 
 #if Server
   extension RuleParser {
-    /// An expression, which goes as far as it can.
+    /// Reads an expression, as far as it goes.
     mutating func expression() throws(RuleError) -> RuleSyntax {
       try enter()
       defer { depth -= 1 }
@@ -43,7 +43,7 @@
     ]
     private static let levelOfIs = 1
 
-    /// Operators of this level and of stronger ones.
+    /// Reads operators of this level and of stronger ones.
     private mutating func comparison(_ level: Int) throws(RuleError) -> RuleSyntax {
       guard level < Self.levels.count else { return try unary() }
       let start = scanner.start
@@ -118,7 +118,7 @@
       }
     }
 
-    /// `[i]` or `[i:j]`, after the bracket.
+    /// Reads `[i]` or `[i:j]`, after the bracket.
     private mutating func subscripted(
       _ value: RuleSyntax, from start: Int
     ) throws(RuleError) -> RuleSyntax {
@@ -204,7 +204,7 @@
         .map(entries), span(start, scanner.previousEnd), entries.flatMap { [$0.key, $0.value] })
     }
 
-    /// `/databases/$(database)/documents/…`, read by its bytes between the values.
+    /// Reads `/databases/$(database)/documents/…`, byte by byte between the values.
     private mutating func path() throws(RuleError) -> RuleSyntax {
       let start = scanner.start
       var position = start
@@ -236,7 +236,7 @@
       return try syntax(.literal(value), span(start, scanner.previousEnd), [])
     }
 
-    /// An expression over others, which must not be too high: its evaluation recurses.
+    /// Makes an expression over others. Its height is limited, because its evaluation recurses.
     private func syntax(
       _ form: RuleSyntax.Form, _ span: RuleSpan, _ parts: [RuleSyntax]
     ) throws(RuleError) -> RuleSyntax {

@@ -1,12 +1,12 @@
-// Reads the blocks of a rules file: services, matches, functions and allows. What it makes is as
-// written; RuleChecker resolves the names. Every recursion counts its depth.
+// Reads the blocks of a rules file: services, matches, functions and allows. The result follows the
+// text, and RuleChecker resolves the names. Every recursion counts its depth.
 
 #if Server
   struct RuleParser {
     var scanner: RuleScanner
-    /// Expressions and blocks that are being read.
+    /// The nesting of the expressions and blocks under way.
     var depth = 0
-    /// Segments of the paths of the matches that are being read.
+    /// The number of path segments of the matches under way.
     private var segmentCount = 0
 
     init(_ text: String) throws(RuleError) {
@@ -14,15 +14,15 @@
     }
 
     struct File {
-      /// 1 when the file does not say.
+      /// 1 if the file states none.
       var version = 1
       /// Functions that all services see.
       var functions: [RuleFunctionSyntax] = []
-      /// The services by their names, as in `cloud.firestore`.
+      /// The services by their names, such as `cloud.firestore`.
       var services: [(name: String, block: RuleBlockSyntax)] = []
     }
 
-    /// The whole file.
+    /// Reads the whole file.
     mutating func file() throws(RuleError) -> File {
       var file = File()
       if try takeName("rules_version") {
@@ -60,7 +60,7 @@
       return file
     }
 
-    /// `{ … }` of a service or a match.
+    /// Reads `{ … }` of a service or a match.
     private mutating func body(
       of block: inout RuleBlockSyntax, isService: Bool
     ) throws(RuleError) {
@@ -103,14 +103,14 @@
       return block
     }
 
-    /// Refuses a path with too many segments: matching one recurses.
+    /// Refuses a path with too many segments, because matching it recurses.
     func limit(_ segments: Int, at position: Int) throws(RuleError) {
       guard segments <= RuleLimits.segments else {
         throw scanner.error("a path has at most \(RuleLimits.segments) segments", at: position)
       }
     }
 
-    /// `/name`, `/{name}` or `/{name=**}`.
+    /// Reads `/name`, `/{name}` or `/{name=**}`.
     private mutating func matchSegment(
       at position: inout Int
     ) throws(RuleError) -> RuleMatchSegment {
@@ -132,7 +132,7 @@
       return isRest ? .rest(name) : .single(name)
     }
 
-    /// A literal segment of a path, as in `items` or `(default)`.
+    /// Reads a literal segment of a path, such as `items` or `(default)`.
     mutating func segment(at position: inout Int) throws(RuleError) -> String {
       let begin = position
       let isBracketed = scanner.byte(at: position) == UInt8(ascii: "(")
@@ -161,7 +161,7 @@
         condition = try expression()
       }
       let end = scanner.previousEnd
-      // Firebase asks for the semicolon only where something follows on the same level.
+      // Firebase requires the semicolon only if something follows on the same level.
       if try !take(";"), scanner.token != .mark("}") {
         throw scanner.error("an allow ends with ;")
       }
@@ -213,7 +213,7 @@
       }
     }
 
-    /// Passes a word when it is next.
+    /// Skips a word if it is next.
     mutating func takeName(_ word: String) throws(RuleError) -> Bool {
       guard case .name(let next) = scanner.token, next == word else { return false }
       try scanner.advance()
@@ -236,7 +236,7 @@
       "true", "false", "null", "in", "is", "if", "return",
     ]
 
-    /// Passes a mark when it is next.
+    /// Skips a mark if it is next.
     mutating func take(_ mark: String) throws(RuleError) -> Bool {
       guard case .mark(let next) = scanner.token, next == mark else { return false }
       try scanner.advance()

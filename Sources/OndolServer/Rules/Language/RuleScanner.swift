@@ -1,5 +1,5 @@
-// The words of a rules file. The parser asks for one after the other, because a "/" begins a path
-// in one place and divides in another, and only the parser knows which.
+// The tokens of a rules file. The parser requests one after another, because a "/" begins a path in
+// one place and divides in another, and only the parser knows which.
 
 #if Server
   enum RuleToken: Sendable, Equatable {
@@ -12,7 +12,7 @@
     case mark(String)
     case end
 
-    /// What an error message calls it.
+    /// The token's name in an error message.
     var text: String {
       switch self {
       case .name(let name): "\"\(name)\""
@@ -29,10 +29,10 @@
   struct RuleScanner {
     let source: RuleSource
     private(set) var token = RuleToken.end
-    /// Where the token begins, and where it ends.
+    /// The beginning of the token, and its end.
     private(set) var start = 0
     private(set) var position = 0
-    /// Where the token before it ended.
+    /// The end of the token before it.
     private(set) var previousEnd = 0
 
     private static let longMarks: Set<String> = ["&&", "||", "==", "!=", "<=", ">=", "**"]
@@ -60,7 +60,7 @@
       token = try next()
     }
 
-    /// Reads on from an offset, for what is no sequence of tokens.
+    /// Continues from an offset, after text that is not a sequence of tokens.
     mutating func resume(at offset: Int) throws(RuleError) {
       position = offset
       try advance()
@@ -158,7 +158,7 @@
       return .float(value)
     }
 
-    /// What is between quotes, with its escapes resolved.
+    /// Returns the text between quotes, with its escapes resolved.
     private mutating func quoted(isBytes: Bool) throws(RuleError) -> [UInt8] {
       let quote = byte(at: position)
       position += 1
@@ -224,7 +224,7 @@
     }
     var isQuote: Bool { self == UInt8(ascii: "'") || self == UInt8(ascii: "\"") }
 
-    /// What a segment of a written path is made of, beside `$(…)` and `{…}`.
+    /// Whether the character belongs to a segment of a written path, outside `$(…)` and `{…}`.
     var isPathCharacter: Bool {
       isNameStart || isDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
         || self == UInt8(ascii: "~") || self == UInt8(ascii: "@") || self == UInt8(ascii: "+")

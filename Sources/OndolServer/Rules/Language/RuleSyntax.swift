@@ -1,8 +1,8 @@
-// A rules file as it is written, before names are resolved. The parser makes it, and the checker
-// turns it into nodes that are evaluated; nothing else sees it.
+// A rules file in the form of its text, before names are resolved. The parser makes it, and the
+// checker turns it into nodes for evaluation. Nothing else uses it.
 
 #if Server
-  /// An expression as it is written.
+  /// An expression in the form of its text.
   struct RuleSyntax: Sendable {
     indirect enum Form: Sendable {
       case literal(RuleValue)
@@ -27,14 +27,14 @@
 
     let form: Form
     let span: RuleSpan
-    /// Expressions within each other, from here down.
+    /// The nesting of expressions from here down.
     let height: Int
   }
 
-  /// A segment of a path that is written in an expression.
+  /// A path segment in an expression.
   enum RulePathPart<Expression: Sendable>: Sendable {
     case segment(String)
-    /// `$(expression)`: a text is one segment, a path is all of its own.
+    /// `$(expression)`: a text is one segment, and a path is all of its segments.
     case value(Expression)
   }
 
@@ -43,7 +43,7 @@
     case add, subtract, multiply, divide, remainder
   }
 
-  /// A function as it is written.
+  /// A function in the form of its text.
   struct RuleFunctionSyntax: Sendable {
     let name: String
     let parameters: [String]
@@ -60,23 +60,23 @@
     var blocks: [RuleBlockSyntax] = []
   }
 
-  /// A segment of the path of a `match`.
+  /// A path segment of a `match`.
   enum RuleMatchSegment: Sendable {
     case literal(String)
     /// `{name}`: one segment.
     case single(String)
-    /// `{name=**}`: the rest, or what is between.
+    /// `{name=**}`: the rest, or the part in between.
     case rest(String)
   }
 
   struct RuleAllowSyntax: Sendable {
     let methods: RuleMethods
-    /// Always, when nil.
+    /// Nil means always.
     let condition: RuleSyntax?
     let span: RuleSpan
   }
 
-  /// What requests do, and what an `allow` lets them do.
+  /// The methods of requests, which an `allow` permits.
   struct RuleMethods: OptionSet, Sendable, Hashable {
     let rawValue: UInt8
 

@@ -1,10 +1,9 @@
-// What the conditions of a query say about an expression over fields that nobody has read yet. Each
-// answer must hold for every document that the query can answer with: a wrong "true" shows
-// documents to people who must not see them. So everything that is not plainly implied is left
-// unknown.
+// The conclusions from a query's conditions about an expression over unread fields. Each answer
+// must hold for every document that the query can return: a wrong "true" shows documents to people
+// who must not see them. So everything that is not plainly implied stays unknown.
 //
-// A field that equals a number is not taken for the number: the query finds 5 and 5.0 alike, and
-// `is int` tells them apart.
+// A field that equals a number does not become that number: the query finds 5 and 5.0 alike, and
+// `is int` distinguishes them.
 
 #if Server
   struct RuleConditions: Sendable {
@@ -12,17 +11,17 @@
 
     private let conditions: [RuleQuery.Condition]
 
-    /// What is said of the documents' names is left out: a rule has them as no field.
+    /// Conditions on document names are left out: in a rule, the name is not a field.
     init(_ conditions: [RuleQuery.Condition]) {
       self.conditions = conditions.filter { $0.field != ["__name__"] }
     }
 
-    /// What is said of exactly this field.
+    /// The tests of exactly this field.
     private func tests(of field: [String]) -> [Test] {
       conditions.filter { $0.field.elementsEqual(field, by: isExactly) }.map(\.test)
     }
 
-    /// Whether each document has this field: a condition is on it, or on a field below it.
+    /// Whether each document has this field: it, or a field below it, has a condition.
     private func isPresent(_ field: [String]) -> Bool {
       conditions.contains {
         $0.field.count >= field.count
@@ -54,7 +53,7 @@
 
     // MARK: - Operators
 
-    /// The answer of a comparison of an unknown value, on the left, with a known one.
+    /// Returns the result of comparing an unknown value, on the left, with a known one.
     func answer(
       _ comparison: RuleOperator, _ unknown: RuleUnknown, _ other: RuleValue
     ) -> RuleValue? {
@@ -101,7 +100,7 @@
       }
     }
 
-    /// The answer that all values have in common that the field can have.
+    /// Returns the answer that all possible values of the field have in common.
     private func answer(_ field: [String], _ holds: (RuleValue) -> Bool) -> RuleValue? {
       for test in tests(of: field) {
         guard let values = test.possibleValues else { continue }
@@ -138,7 +137,7 @@
   }
 
   extension [RuleQuery.Condition.Test] {
-    /// Whether a test leaves only numbers above another one, and so no NaN.
+    /// Whether a test leaves only numbers above another one, and therefore no NaN.
     fileprivate var haveLowerBound: Bool {
       contains { test in
         switch test {
@@ -150,7 +149,7 @@
   }
 
   extension RuleQuery.Condition.Test {
-    /// The values that the field can have, when they are few: any of them, or one that is equal.
+    /// The possible values of the field, if they are few: any of them, or one that is equal.
     fileprivate var possibleValues: [RuleValue]? {
       switch self {
       case .equal(let value): value.isNaN ? nil : [value]
@@ -159,7 +158,8 @@
       }
     }
 
-    /// Whether the field has an order to `other`, or equals it; nil when the test does not say.
+    /// Returns whether the field has an order to `other`, or equals it; nil if the test does not
+    /// determine it.
     fileprivate func answer(
       _ comparison: RuleOperator, _ other: RuleValue, hasLowerBound: Bool
     ) -> Bool? {
@@ -179,7 +179,7 @@
       case .greater(let bound): return Self.above(bound, isStrict: true, comparison, other)
       case .greaterOrEqual(let bound): return Self.above(bound, isStrict: false, comparison, other)
       case .less(let bound):
-        // NaN comes before all numbers in a query, and is not below any of them in a rule.
+        // NaN comes before all numbers in a query, but is not below any of them in a rule.
         if bound.isOf(.number), !hasLowerBound { return nil }
         return Self.below(bound, isStrict: true, comparison, other)
       case .lessOrEqual(let bound):
@@ -189,7 +189,7 @@
       }
     }
 
-    /// The answer for values above a bound.
+    /// Returns the answer for values above a bound.
     private static func above(
       _ bound: RuleValue, isStrict: Bool, _ comparison: RuleOperator, _ other: RuleValue
     ) -> Bool? {
@@ -205,7 +205,7 @@
       }
     }
 
-    /// The answer for values below a bound.
+    /// Returns the answer for values below a bound.
     private static func below(
       _ bound: RuleValue, isStrict: Bool, _ comparison: RuleOperator, _ other: RuleValue
     ) -> Bool? {
@@ -220,7 +220,7 @@
       }
     }
 
-    /// Whether each value is of the type; nil when the test does not say.
+    /// Returns whether each value is of the type; nil if the test does not determine it.
     fileprivate func answer(is type: RuleType) -> Bool? {
       if let values = possibleValues {
         let answers = values.map { $0.answer(is: type) }
@@ -258,7 +258,8 @@
   extension RuleValue {
     fileprivate var isNaN: Bool { if case .float(let value) = self { value.isNaN } else { false } }
 
-    /// Whether what equals it in a query is the same in every expression. 5 and 5.0 are not.
+    /// Whether a value that equals it in a query gives the same result in every expression. 5 and
+    /// 5.0 do not.
     fileprivate var isToldByEquality: Bool {
       switch self {
       case .null, .bool, .string, .bytes, .timestamp, .path, .latlng: true
@@ -268,7 +269,7 @@
       }
     }
 
-    /// The answer for what equals this value.
+    /// Returns the answer for values that equal this one.
     fileprivate func answer(_ comparison: RuleOperator, _ other: RuleValue) -> Bool? {
       if comparison == .equal { return self == other }
       guard let order = order(to: other) else { return nil }
@@ -281,7 +282,7 @@
       }
     }
 
-    /// Whether what equals this value, or is ordered with it, is of a type.
+    /// Returns whether values that equal this one, or are ordered with it, are of a type.
     fileprivate func answer(is type: RuleType) -> Bool? {
       guard isOf(.number) else { return isOf(type) }
       return type == .int || type == .float ? nil : type == .number

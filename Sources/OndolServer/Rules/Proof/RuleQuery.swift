@@ -1,11 +1,11 @@
-// A query as a proof sees it: where its documents are, and what is true of each of them because the
-// query would not answer with it otherwise. A query with OR is proven when each of its alternatives
+// A query as a proof sees it: the place of its documents, and the conditions that hold for each of
+// them, because the query returns no others. A query with OR is proven if each of its alternatives
 // is.
 
 #if Server
-  /// A list of documents that a client asks for.
+  /// A list of documents that a client requests.
   struct RuleQuery: Sendable {
-    /// What is true of a field of every document of the answer.
+    /// A condition that holds for a field of every returned document.
     struct Condition: Sendable {
       enum Test: Sendable {
         case equal(RuleValue)
@@ -22,36 +22,36 @@
         case containsAny([RuleValue])
       }
 
-      /// The names that lead to the field, as in `["address", "city"]`.
+      /// The names on the way to the field, such as `["address", "city"]`.
       let field: [String]
       let test: Test
     }
 
     /// The database's name.
     var database = "(default)"
-    /// The document that the collection is of, as in `["rooms", "r1"]`; empty for the root.
+    /// The document that contains the collection, such as `["rooms", "r1"]`; empty for the root.
     var parent: [String] = []
     /// The collection's id; nil for all collections.
     var collection: String?
-    /// Whether it is of all collections with this id, at any depth below the parent.
+    /// Whether it covers all collections with this id, at any depth below the parent.
     var isGroup = false
-    /// All of them hold.
+    /// The conditions, all of which hold.
     var conditions: [Condition] = []
     var limit: Int64?
     var offset: Int64?
-    /// As in `["age DESC", "__name__ ASC"]`.
+    /// The orders, such as `["age DESC", "__name__ ASC"]`.
     var orders: [String] = []
     var auth = RuleValue.null
     var time: RuleTimestamp
 
-    /// The request of each of its documents, as far as they have it in common.
+    /// The parts of the request that all of its documents share.
     var request: RuleRequest {
       RuleRequest(
         service: .firestore, method: .list, path: [], auth: auth, time: time,
         resource: .unknown(.resource), query: requestQuery)
     }
 
-    /// `request.query`. Without a limit it has none, and a rule that asks for one fails.
+    /// `request.query`. Without a limit it has no `limit`, and a rule that reads it fails.
     var requestQuery: RuleValue {
       var fields: [String: RuleValue] = [:]
       if let limit { fields["limit"] = .int(limit) }
@@ -60,7 +60,7 @@
       return .map(fields)
     }
 
-    /// The path of each of its documents, as far as they have it in common.
+    /// The parts of the path that all of its documents share.
     var documentPath: [RulePathElement] {
       let above = RuleRequest.firestore(parent, database: database).map {
         RulePathElement.known($0)
@@ -70,13 +70,13 @@
     }
   }
 
-  /// What is known of a list before it is read.
+  /// The conclusion about a list before it is read.
   enum RuleProof: Sendable, Hashable {
-    /// Every document of the answer is allowed.
+    /// Every returned document is allowed.
     case proven
     /// It depends on the documents.
     case notProven
-    /// No document of the answer is allowed.
+    /// No returned document is allowed.
     case refuted
   }
 #endif

@@ -1,13 +1,13 @@
-// Reads database.rules.json: JSON with comments, whose texts under .read, .write and .validate are
-// expressions. What it does not know it refuses, as a misspelt rule would leave its place open or
-// closed by chance.
+// Reads database.rules.json: JSON with comments. Its texts under .read, .write and .validate are
+// expressions. The reader refuses unknown members, because a misspelt rule would leave its place
+// open or closed by chance.
 
 #if Server
   struct TreeRuleReader {
     let source: RuleSource
     private var position = 0
     private var depth = 0
-    /// The names of the wildcards above the place that is read.
+    /// The names of the wildcards above the current place.
     private var wildcards: [String] = []
 
     init(_ text: String) throws(RuleError) {
@@ -21,7 +21,7 @@
       RuleError(place: source.place(at: offset ?? position), message: message)
     }
 
-    /// `{"rules": {…}}`.
+    /// Reads `{"rules": {…}}`.
     mutating func rules() throws(RuleError) -> TreeRuleNode {
       var root: TreeRuleNode?
       try object { reader, key, offset throws(RuleError) in
@@ -81,7 +81,7 @@
       node.wildcard = TreeRuleWildcard(name: key, slot: wildcards.count, node: inner)
     }
 
-    /// A truth value, or the text of an expression.
+    /// Reads a truth value, or the text of an expression.
     private mutating func rule(_ kind: TreeRuleKind) throws(RuleError) -> TreeRule {
       try skipSpace()
       let start = position
@@ -110,7 +110,7 @@
       return nil
     }
 
-    /// A name, or a list of names.
+    /// Reads a name, or a list of names.
     private mutating func indexes() throws(RuleError) -> [String] {
       try skipSpace()
       if byte == UInt8(ascii: "\"") { return [try string().text] }
@@ -126,7 +126,7 @@
 
     // MARK: - JSON
 
-    /// An object, with the value of each key read by `body`. No key is there twice.
+    /// Reads an object. `body` reads the value of each key, and no key may occur twice.
     private mutating func object(
       _ body: (inout TreeRuleReader, _ key: String, _ offset: Int) throws(RuleError) -> Void
     ) throws(RuleError) {
@@ -196,7 +196,7 @@
           }
           return text
         case UInt8(ascii: "\\"): text.append(try escaped(), at: offset)
-        // Rules are written over several lines, which plain JSON does not have.
+        // Rules may span several lines, which plain JSON does not permit.
         default: text.append([next], at: offset)
         }
       }
@@ -215,7 +215,7 @@
       case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [next]
       case UInt8(ascii: "u"):
         var unit = try unit()
-        // Two halves of one character follow each other.
+        // Two halves of one character must follow each other.
         if (0xD800...0xDBFF).contains(unit), hasNext("\\u") {
           position += 2
           let low = try self.unit()
@@ -241,11 +241,11 @@
     }
   }
 
-  /// The text of an expression, with the place in the file of each of its bytes.
+  /// The text of an expression, with the place of each of its bytes in the file.
   struct TreeRuleText {
     private(set) var bytes: [UInt8] = []
     private var offsets: [Int32] = []
-    /// Where the text ends in the file.
+    /// The end of the text in the file.
     var end = 0
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
@@ -255,7 +255,7 @@
       offsets += Array(repeating: Int32(clamping: offset), count: piece.count)
     }
 
-    /// The place in the file of the byte at `index`, which may be one too many.
+    /// Returns the place in the file of the byte at `index`, which may be the one after the end.
     func offset(_ index: Int) -> Int {
       index < offsets.count ? Int(offsets[index]) : end
     }

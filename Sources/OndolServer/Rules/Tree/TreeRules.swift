@@ -1,20 +1,20 @@
-// Rules of a tree: database.rules.json of Firebase's Realtime Database. A .read or .write that
-// holds somewhere on the way to a place grants it and all that is below. A .validate holds for its
-// own place, and each one must where the write leaves something: on the way to the written place,
-// there, and below it.
+// Rules of a tree, in the form of database.rules.json of Firebase's Realtime Database. A .read or
+// .write that holds somewhere on the way to a place grants access to that place and everything
+// below it. A .validate holds for its own place. Each one must hold wherever the write leaves data:
+// on the way to the written place, at it, and below it.
 
 #if Server
-  /// A tree that rules look at, as of one moment.
+  /// A tree that rules read, as of one moment.
   protocol RuleTree {
-    /// What is at a path; nil where there is nothing.
+    /// Returns the content at a path; nil if there is none.
     func content(at path: [String]) throws -> RuleTreeContent?
-    /// The priority of what is there: a number, a text or null.
+    /// Returns the priority at a path: a number, a text or null.
     func priority(at path: [String]) throws -> RuleValue
-    /// The names of the children of what is there.
+    /// Returns the names of the children at a path.
     func childNames(at path: [String]) throws -> [String]
   }
 
-  /// What is at a place of a tree.
+  /// The content of a place in a tree.
   enum RuleTreeContent: Sendable {
     /// A text, a number or a truth value.
     case leaf(RuleValue)
@@ -22,7 +22,7 @@
     case branch
   }
 
-  /// A tree with nothing in it.
+  /// A tree without content.
   struct NoRuleTree: RuleTree {
     func content(at path: [String]) throws -> RuleTreeContent? { nil }
     func priority(at path: [String]) throws -> RuleValue { .null }
@@ -31,7 +31,7 @@
 
   /// A parsed and checked rules file of a tree.
   struct TreeRules: Sendable {
-    /// Firebase's limit of a place's depth. What is deeper is denied.
+    /// Firebase's limit for a place's depth. Access below it is denied.
     static let mostDepth = 32
 
     let source: RuleSource
@@ -39,14 +39,14 @@
 
     /// Reads a file.
     ///
-    /// Throws the first thing that is wrong with it.
+    /// Throws the first mistake in it.
     init(parsing text: String) throws(RuleError) {
       var reader = try TreeRuleReader(text)
       root = try reader.rules()
       source = reader.source
     }
 
-    /// The children that queries of a place may be ordered by, as `.indexOn` has them.
+    /// The children that can order a place's queries, from `.indexOn`.
     func indexes(at path: [String]) -> [String] {
       var node = root
       for name in path {
@@ -56,11 +56,11 @@
       return node.indexes
     }
 
-    /// Decides about a read.
+    /// Decides a read.
     ///
     /// - Parameters:
     ///   - query: `query`, as a map of `orderByChild`, `limitToFirst` and so on.
-    ///   - explain: whether the verdict lists the values that were seen.
+    ///   - explain: whether the verdict lists the values from the evaluation.
     func read(
       at path: [String], of tree: some RuleTree, auth: RuleValue, now: RuleTimestamp,
       query: RuleValue = .null, explain: Bool = false
@@ -75,12 +75,12 @@
       return walk.verdict(isAllowed: isAllowed)
     }
 
-    /// Decides about a write of one place, which may write nothing there.
+    /// Decides a write of one place. The write may leave nothing there.
     ///
     /// - Parameters:
     ///   - before: the tree without the write.
-    ///   - after: the tree with the write. An update of several places writes all of them, and asks
-    ///     about each.
+    ///   - after: the tree with the write. An update of several places writes all of them, and is
+    ///     decided for each.
     func write(
       at path: [String], before: some RuleTree, after: some RuleTree, auth: RuleValue,
       now: RuleTimestamp, explain: Bool = false
@@ -98,7 +98,7 @@
     }
   }
 
-  /// The way from the root of the rules to a place, and below it.
+  /// The walk from the root of the rules to a place, and below it.
   struct TreeRuleWalk {
     let source: RuleSource
     var evaluation: TreeRuleEvaluation
@@ -135,7 +135,7 @@
       }
     }
 
-    /// Whether each `.validate` holds where the write leaves something.
+    /// Whether each `.validate` holds where the write leaves data.
     mutating func validates(from root: TreeRuleNode, to path: [String]) -> Bool {
       evaluation.captures.removeAll()
       do throws(RuleFailure) {
@@ -162,7 +162,7 @@
       return false
     }
 
-    /// The depth is the rules', which is limited.
+    /// Its depth is that of the rules, which is limited.
     private mutating func isValidBelow(
       _ node: TreeRuleNode, at path: [String]
     ) throws(RuleFailure) -> Bool {

@@ -1,6 +1,6 @@
-// Equality and order of values. Integers and floats are compared as numbers, exactly; texts by
-// their bytes; values of different types are never equal. Sets need equal values to have equal
-// hashes, so 1 and 1.0 have one.
+// Equality and order of values. Integers and floats compare as numbers, exactly. Texts compare by
+// their bytes. Values of different types are never equal. Sets need equal values to have equal
+// hashes, so 1 and 1.0 have the same one.
 
 #if Server
   extension RuleValue: Hashable {
@@ -59,8 +59,8 @@
   }
 
   extension RuleValue {
-    /// The order of two numbers, texts, timestamps or durations: -1, 0 or 1. Nil when they have no
-    /// order, as a number and a text have none, and NaN and anything.
+    /// The order of two numbers, texts, timestamps or durations: -1, 0 or 1. Nil if they have no
+    /// order: a number and a text have none, and neither do NaN and anything else.
     func order(to other: RuleValue) -> Int? {
       switch (self, other) {
       case (.int(let a), .int(let b)): Self.order(a, b)
@@ -78,19 +78,19 @@
       one < other ? -1 : one == other ? 0 : 1
     }
 
-    /// Bytes in UTF-8, which is the order of Unicode's scalars.
+    /// The order of bytes in UTF-8, which is that of Unicode's scalars.
     private static func order(_ one: String, _ other: String) -> Int {
       if isExactly(one, other) { return 0 }
       return one.utf8.lexicographicallyPrecedes(other.utf8) ? -1 : 1
     }
 
-    /// Exact also where a double cannot hold the integer.
+    /// Exact even if a double cannot represent the integer.
     private static func order(_ integer: Int64, _ double: Double) -> Int? {
       if double.isNaN { return nil }
       if let exact = Int64(exactly: double) { return order(integer, exact) }
       if double >= 0x1p63 { return -1 }
       if double < -0x1p63 { return 1 }
-      // Between two integers, of which the lower one is exact.
+      // The double is between two integers, of which the lower one is exact.
       let lower = Int64(exactly: double.rounded(.down)) ?? .max
       return integer <= lower ? -1 : 1
     }

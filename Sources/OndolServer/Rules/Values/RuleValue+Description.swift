@@ -1,11 +1,11 @@
-// Values in words, for `string()`, for the lines that explain a decision, and for tests. Texts are
-// cut, as an explanation shows values and does not copy documents.
+// Values as text, for `string()`, for the lines of an explanation, and for tests. Texts are
+// truncated, because an explanation shows values and does not copy documents.
 
 #if Server
   extension RuleValue: CustomStringConvertible {
     var description: String { text(limit: 200) }
 
-    /// The value as the language writes it, with an ellipsis after `limit` characters or so.
+    /// The value in the language's notation, with an ellipsis after about `limit` characters.
     func text(limit: Int) -> String {
       var text = ""
       append(to: &text, limit: limit, depth: 0)
@@ -70,7 +70,7 @@
   }
 
   extension RuleTimestamp {
-    /// As in `2026-01-31T12:00:00.5Z`.
+    /// The text, such as `2026-01-31T12:00:00.5Z`.
     var text: String {
       func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
       let day = "\(date.year)-\(two(date.month))-\(two(date.day))"

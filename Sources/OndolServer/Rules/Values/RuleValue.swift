@@ -1,5 +1,5 @@
-// The values that conditions of rules compute with. They are Firebase's types and none of the
-// database's, so that rules can be read, tested and explained without a database.
+// The values of rule conditions. They have Firebase's types and not the database's, so that rules
+// can be read, tested and explained without a database.
 
 #if Server
   /// A value of the rules language.
@@ -17,19 +17,19 @@
     case duration(RuleDuration)
     case path([String])
     case latlng(RuleLatLng)
-    /// A document with its path: `resource`, `request.resource` and what `get` answers.
+    /// A document with its path: `resource`, `request.resource` or the result of `get`.
     indirect case document(RuleDocument)
-    /// What `diff` answers.
+    /// The result of `diff`.
     indirect case difference(RuleDifference)
-    /// What is not known while a list is proven. It is never inside another value.
+    /// An unknown value during the proof of a list. It is never inside another value.
     indirect case unknown(RuleUnknown)
   }
 
   /// A document as rules see it.
   struct RuleDocument: Sendable {
-    /// The whole path, as in `/databases/(default)/documents/items/lamp`.
+    /// The whole path, such as `/databases/(default)/documents/items/lamp`.
     var path: [String]
-    /// A map of its fields.
+    /// A map of the document's fields.
     var data: RuleValue
 
     var id: String { path.last ?? "" }
@@ -41,7 +41,7 @@
     var longitude: Double
   }
 
-  /// How one map differs from another, by its keys.
+  /// The differences between two maps, by their keys.
   struct RuleDifference: Sendable, Hashable {
     var added: Set<RuleValue> = []
     var removed: Set<RuleValue> = []
@@ -49,17 +49,17 @@
     var unchanged: Set<RuleValue> = []
   }
 
-  /// What the proof of a list knows of a value that it does not have.
+  /// What the proof of a list knows about an unavailable value.
   enum RuleUnknown: Sendable {
-    /// Nothing: any value, or a failure.
+    /// Nothing: it may be any value, or a failure.
     case anything
-    /// `resource`: a document of which the path is not known.
+    /// `resource`: a document with an unknown path.
     case resource
-    /// A field of `resource.data`, by its path; all of the fields when the path is empty.
+    /// A field of `resource.data`, by its path; all fields if the path is empty.
     case field([String])
   }
 
-  /// The types that `is` tests for.
+  /// The types for `is`.
   enum RuleType: String, Sendable, CaseIterable {
     case bool
     case bytes
@@ -78,7 +78,7 @@
   }
 
   extension RuleValue {
-    /// Whether `value is type` holds. Nothing is known of an unknown value.
+    /// Whether `value is type` holds. For an unknown value, nothing holds.
     func isOf(_ type: RuleType) -> Bool {
       switch self {
       case .null: type == .null
@@ -100,7 +100,7 @@
 
     var isUnknown: Bool { if case .unknown = self { true } else { false } }
 
-    /// What an error message calls the type.
+    /// The type's name in error messages.
     var typeName: String {
       switch self {
       case .document: "resource"
@@ -111,14 +111,15 @@
     }
   }
 
-  /// Whether two texts have the same bytes. Swift's own comparison takes different spellings of a
-  /// character for one, and an account must not get what belongs to another spelling of its id.
+  /// Whether two texts have the same bytes. Swift's own comparison treats different spellings of a
+  /// character as equal, and an account must not get data that belongs to another spelling of its
+  /// id.
   func isExactly(_ one: String, _ other: String) -> Bool {
     one == other && one.utf8.elementsEqual(other.utf8)
   }
 
   extension [String: RuleValue] {
-    /// The value of the key with exactly these bytes.
+    /// Returns the value of the key with exactly these bytes.
     func field(_ name: String) -> RuleValue? {
       guard let index = index(forKey: name), isExactly(self[index].key, name) else { return nil }
       return self[index].value
