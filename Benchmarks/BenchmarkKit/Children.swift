@@ -1,9 +1,9 @@
-// The program starts itself once per engine and run, so that memory and caches begin from nothing,
-// each in a directory of its own that is removed afterwards.
+// The program starts itself once for each engine and run, so that memory and caches start empty.
+// Each process has a directory of its own, which is removed afterwards.
 
 import Foundation
 
-/// A process that ended badly.
+/// A process that failed.
 package struct ChildFailure: Error, CustomStringConvertible {
   package var description: String
 
@@ -12,9 +12,9 @@ package struct ChildFailure: Error, CustomStringConvertible {
   }
 }
 
-/// Starts this program again with `task` behind `--child`, and reads what it prints.
+/// Starts this program again with `task` after `--child`, and reads its output.
 ///
-/// - Parameter command: words in front of it; those of `BENCH_RUN_UNDER` come first.
+/// - Parameter command: words before the command. Those of `BENCH_RUN_UNDER` come first.
 package func runChild<Task: Encodable, Result: Decodable>(
   _ task: Task, named name: String, under command: [String] = [],
   as type: Result.Type = Result.self
@@ -38,8 +38,8 @@ package func runChild<Task: Encodable, Result: Decodable>(
   return try JSONDecoder().decode(type, from: data)
 }
 
-/// Gives `body` an empty directory, removes it, and waits until the system has written out what is
-/// left, so that no engine pays for the one before.
+/// Gives `body` an empty directory, removes it, and waits until the system has written out the
+/// rest, so that no engine pays for the one before.
 package func inFreshDirectory<Result>(
   _ place: String, _ body: (String) throws -> Result
 ) throws -> Result {

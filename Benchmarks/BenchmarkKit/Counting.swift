@@ -1,7 +1,7 @@
-// Marks around what is to be counted, for a run in which not time is measured but what does not
-// depend on the machine: allocations, instructions, calls of the system. A library that
-// `Scripts/bench --counts` loads into the process takes them; without it they do nothing. What lies
-// between two marks of a name is added up.
+// Marks around work to be counted, for a run that measures figures independent of the machine
+// instead of time: allocations, instructions, system calls. A library that `Scripts/bench --counts`
+// loads into the process receives the marks; without it they do nothing. The counts between two
+// marks of a name are added up.
 
 import Foundation
 import OndolPlatform
@@ -10,8 +10,8 @@ package enum Counting {
   private typealias Begin = @convention(c) (UnsafePointer<CChar>) -> Void
   private typealias End = @convention(c) (UnsafePointer<CChar>, UInt64) -> Void
 
-  /// The library's two functions, when it is loaded. Safe: they are declared so in
-  /// Scripts/lib/counts.c.
+  /// The library's two functions, if it is loaded. Safe: Scripts/lib/counts.c declares them with
+  /// these types.
   private static let marks: (begin: Begin, end: End)? = {
     guard let program = unsafe dlopen(nil, RTLD_NOW),
       let begin = unsafe dlsym(program, "counts_begin"),
@@ -20,7 +20,7 @@ package enum Counting {
     return unsafe (unsafeBitCast(begin, to: Begin.self), unsafeBitCast(end, to: End.self))
   }()
 
-  /// Counts what `body` does, as so many operations of a workload.
+  /// Counts `body` as a number of operations of a workload.
   package static func count<Result>(
     _ workload: String, operations: Int, _ body: () async throws -> Result
   ) async rethrows -> Result {

@@ -1,10 +1,10 @@
-// What the runner itself asks of the system: how much room a database takes, how much memory the
-// process holds, and that nothing one engine left behind is written while the next one is timed.
+// The runner's own system calls: how much space a database takes, how much memory the process has,
+// and writing out everything that one engine left before the next one is timed.
 
 import Foundation
 import OndolPlatform
 
-/// The blocks that the files below `directory` take on the device, in bytes.
+/// The blocks on the device of the files below `directory`, in bytes.
 package func allocatedBytes(below directory: String) -> Int {
   let names = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
   return names.reduce(0) { total, name in
@@ -19,13 +19,13 @@ package func writeOutEverything() {
   sync()
 }
 
-/// The memory of this process, where the system tells.
+/// The memory of this process, if the system reports it.
 package struct ProcessMemory {
   package var residentBytes: Int
-  /// The most there has been since the process began, or since `restartPeak`.
+  /// The largest amount since the process began, or since `restartPeak`.
   package var peakBytes: Int
 
-  /// Has the peak begin anew. Where the system cannot, the peak goes on.
+  /// Restarts the peak. If the system cannot do that, the peak continues.
   package static func restartPeak() {
     try? Data("5".utf8).write(to: URL(filePath: "/proc/self/clear_refs"))
   }
@@ -44,14 +44,14 @@ package struct ProcessMemory {
   }
 }
 
-/// The middle of `values`, which must not be empty.
+/// The median of `values`, which must not be empty.
 package func median(_ values: [Double]) -> Double {
   let sorted = values.sorted()
   let middle = sorted.count / 2
   return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/// The value that `part` (0...1) of `sorted`, which must not be empty, do not exceed.
+/// The value that `part` (0...1) of `sorted` does not exceed. `sorted` must not be empty.
 package func percentile(_ part: Double, ofSorted sorted: [Double]) -> Double {
   sorted[min(Int(Double(sorted.count) * part), sorted.count - 1)]
 }

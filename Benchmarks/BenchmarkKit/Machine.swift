@@ -1,5 +1,5 @@
-// The machine that figures are of, in a line: processor, caches, memory, and whether memory comes
-// in huge pages, which some rows depend on by a half.
+// The machine of the figures, in a line: processor, caches, memory, and whether memory comes in
+// huge pages, which change some rows by a half.
 
 import Foundation
 
@@ -17,7 +17,7 @@ package func machine() -> String {
   return parts.compactMap { $0 }.joined(separator: ", ")
 }
 
-/// The data caches of the first core: those of their own by the core, the last one as shared.
+/// The data caches of the first core: the private ones for each core, the last one as shared.
 private func caches() -> String? {
   let folder = "/sys/devices/system/cpu/cpu0/cache"
   let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []

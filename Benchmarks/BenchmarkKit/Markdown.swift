@@ -1,9 +1,9 @@
-// How figures look: three digits in tables that line up, and every digit that means something in
-// rows for programs.
+// The form of figures: three digits in aligned tables, and every significant digit in rows for
+// programs.
 
 import Foundation
 
-/// A table whose columns line up, from its heading and its rows.
+/// Returns a table with aligned columns, from its heading and its rows.
 package func markdown(_ cells: [[String]]) -> [String] {
   let widths = cells[0].indices.map { column in cells.map { $0[column].count }.max() ?? 0 }
   var lines = cells.map { row in
@@ -18,7 +18,7 @@ package func markdown(_ cells: [[String]]) -> [String] {
   return lines
 }
 
-/// Three significant digits, as a person reads them.
+/// Three significant digits, for people.
 package func short(_ value: Double) -> String {
   switch abs(value) {
   case 100...: String(Int(value.rounded()))

@@ -1,18 +1,19 @@
-// A limit on all memory of a process, the system's cache of its files included: a control group.
-// Without one, an engine that leaves caching to the system has all of the machine's memory where
-// another has what it was given. Linux only, and only where groups may be made.
+// A limit on all memory of a process, including the system's cache of its files: a control group.
+// Without one, an engine that leaves caching to the system uses the whole machine's memory, while
+// another uses only what it was given. It works only on Linux, and only where the process may
+// create groups.
 
 import Foundation
 import OndolPlatform
 
-/// A group of processes with a limit of memory.
+/// A group of processes with a memory limit.
 package struct MemoryGroup {
-  /// What its processes are written to.
+  /// The directory of the group, which takes its processes.
   private let directory: String
 
-  /// Makes a group below the one that this process is in.
+  /// Creates a group below this process's group.
   ///
-  /// - Throws: why there can be none.
+  /// - Throws: why the group is not available.
   package init(limit bytes: Int) throws(Unavailable) {
     let groups = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8)) ?? ""
     var reasons: [String] = []
@@ -60,19 +61,19 @@ package struct MemoryGroup {
     return place
   }
 
-  /// The words in front of a command that has it run in the group.
+  /// The words before a command that make it run in the group.
   package var command: [String] {
     ["sh", "-c", "echo $$ > '\(directory)/cgroup.procs' && exec \"$@\"", "sh"]
   }
 
-  /// Removes the group, whose processes have ended.
+  /// Removes the group after its processes have ended.
   package func remove() {
     _ = unsafe rmdir(directory)
   }
 }
 
-/// Has the system let go of what it keeps of the files below a directory, so that whoever reads
-/// them next pays for it.
+/// Makes the system drop its cache of the files below a directory, so that the next reader pays for
+/// reading them.
 package func forgetPages(below directory: String) {
   #if os(Linux)
     let names = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String }

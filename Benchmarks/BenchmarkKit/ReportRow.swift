@@ -1,5 +1,5 @@
-// A figure as a row for programs, and how Ondol stands against the others in one line. The same for
-// every suite, so that whoever reads the rows need not know which suite they are from.
+// A figure as a row for programs, and Ondol's standing among the others in one line. It is the same
+// for every suite, so a reader of the rows need not know their suite.
 
 package import Foundation
 
@@ -15,14 +15,14 @@ package struct ReportRow: Codable {
   package var min: Double
   package var max: Double
   package var runs: Int
-  /// How single operations were spread, median over the runs.
+  /// The spread of single operations, as the median over the runs.
   package var spread: Spread?
   package var valueSize: Int
   package var keyOrder: String?
-  /// What the value is to be at most, or at least where more is better.
+  /// The largest acceptable value, or the smallest if more is better.
   package var goal: Double?
 
-  /// Nil when there are no values.
+  /// Nil if there are no values.
   package init?(
     suite: String, workload: String, engine: String, documents: Int, values: [Double],
     unit: String, lowerIsBetter: Bool, valueSize: Int, goal: Double? = nil
@@ -51,7 +51,7 @@ package struct ReportRow: Codable {
   /// The row in a table for people.
   package var cell: String { "\(short(value)) (\(short(min))..\(short(max)))" }
 
-  /// The goal, and whether it is met; nil where there is none.
+  /// The goal, and whether the value meets it; nil without a goal.
   package var goalText: String? {
     goal.map { goal in
       let isMet = lowerIsBetter ? value <= goal : value >= goal
@@ -60,10 +60,10 @@ package struct ReportRow: Codable {
   }
 }
 
-/// Within so much of each other, two medians on a small virtual machine are level.
+/// Two medians within this factor of each other are level, on a small virtual machine.
 private let tieBand = 1.1
 
-/// How Ondol, or another engine, stands against the best of the others.
+/// Returns the standing of Ondol, or of another engine, against the best of the others.
 package func standing(_ rows: [ReportRow], of name: String = "Ondol") -> String {
   guard let ours = rows.first(where: { $0.engine == name }) else { return "-" }
   let peers = rows.filter { $0.engine != name }

@@ -1,24 +1,25 @@
-// How the times of single operations were spread. A mean does not tell whether every operation was
-// slow or one of them waited long; what an app feels is the second. Operations of less than a
-// microsecond are timed some together, because the clock would be a part of what it tells.
+// The spread of the times of single operations. A mean does not show whether every operation was
+// slow or one waited long, and apps notice long waits. Operations shorter than a microsecond are
+// timed in groups, because otherwise the clock would be part of the figure.
 
 /// The times of one kind of operation.
 package struct Spread: Codable, Sendable {
-  /// Microseconds that a half of the operations did not exceed.
+  /// The microseconds that half of the operations did not exceed.
   package var p50: Double
-  /// Microseconds that all but the slowest hundredth did not exceed.
+  /// The microseconds that all except the slowest hundredth did not exceed.
   package var p99: Double
-  /// Milliseconds in all of waits longer than one; nil where an operation itself takes as long.
+  /// The total of waits longer than a millisecond, in milliseconds; nil if an operation itself
+  /// takes as long.
   package var waits: Double?
-  /// How often the clock was read, and over how many operations each time.
+  /// The number of clock readings, and the number of operations for each.
   package var times: Int
   package var together: Int
 
-  /// Nil without times.
+  /// Nil if there are no times.
   ///
   /// - Parameters:
-  ///   - microseconds: each of `together` operations one after the other.
-  ///   - together: operations in each of the times.
+  ///   - microseconds: the times, each for `together` operations one after another.
+  ///   - together: the number of operations for each time.
   package init?(microseconds: [Double], together: Int = 1) {
     guard !microseconds.isEmpty, together > 0 else { return nil }
     let sorted = microseconds.sorted()
@@ -30,10 +31,10 @@ package struct Spread: Codable, Sendable {
     self.together = together
   }
 
-  /// Microseconds above which a wait is a long one.
+  /// The microseconds from which on a wait is long.
   private static let longWait = 1_000.0
 
-  /// The median over the runs of each figure; nil without any.
+  /// The median over the runs for each figure; nil without any run.
   package init?(of spreads: [Spread]) {
     guard let first = spreads.first else { return nil }
     self = first
@@ -43,13 +44,13 @@ package struct Spread: Codable, Sendable {
     self.waits = waits.isEmpty ? nil : rounded(median(waits))
   }
 
-  /// As a table for people has it.
+  /// The spread in the form of a table.
   package var cell: String {
     "\(short(p50)) / \(short(p99)) / \(waits.map(short) ?? "-")"
   }
 }
 
-/// How many operations of so many nanoseconds are timed together.
+/// Returns the number of operations of this many nanoseconds to time together.
 package func operationsTogether(nanoseconds: Double) -> Int {
   nanoseconds < 1_000 ? 100 : 1
 }

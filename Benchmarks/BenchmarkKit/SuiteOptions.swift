@@ -1,4 +1,4 @@
-// What every suite can be told on the command line, and how workloads and engines are named there.
+// The options of every suite on the command line, and the names of workloads and engines there.
 
 package import ArgumentParser
 package import Foundation
@@ -8,7 +8,7 @@ package struct SuiteOptions: ParsableArguments {
   @Flag(help: "100,000 documents, two runs and fewer operations: about a minute for all.")
   package var quick = false
 
-  @Option(name: .long, help: "How many documents there are. 1,000,000, or 100,000 with --quick.")
+  @Option(name: .long, help: "The number of documents: 1,000,000, or 100,000 with --quick.")
   private var documents: Int?
 
   @Option(
@@ -23,16 +23,16 @@ package struct SuiteOptions: ParsableArguments {
   @Option(name: .customLong("workloads"), help: "Workloads to run, with commas between.")
   private var workloadNames: String?
 
-  @Option(help: "Where to write the rows as JSON.")
+  @Option(help: "The file for the rows, as JSON.")
   package var json: String?
 
-  @Option(help: "Where databases are made and removed; on the device to be measured.")
+  @Option(help: "The folder in which databases are created and removed, on the measured device.")
   package var directory = ".build-bench/databases"
 
   @Option(help: "Passes over each kind of read in a run; many of them help a profiler.")
   package var passes: Int?
 
-  /// What a child process is to do, see `runChild`.
+  /// The task of a child process; see `runChild`.
   @Option(help: .hidden)
   package var child: String?
 
@@ -40,28 +40,28 @@ package struct SuiteOptions: ParsableArguments {
 
   package func validate() throws {
     guard runs ?? 1 >= 1, documents ?? 1 >= 1, passes ?? 1 >= 1 else {
-      throw ValidationError("Runs, passes and documents begin at 1.")
+      throw ValidationError("Runs, passes and documents must be at least 1.")
     }
   }
 
   package var documentCount: Int { documents ?? (quick ? 100_000 : 1_000_000) }
 
-  /// How many documents there are in a suite whose numbers are others.
+  /// The number of documents in a suite with other defaults.
   package func documentCount(usually: Int, quick few: Int) -> Int {
     documents ?? (quick ? few : usually)
   }
 
   package var runCount: Int { runs ?? (quick ? 2 : 3) }
 
-  /// The same where a run takes an hour: one, unless more were asked for.
+  /// The number of runs if each takes an hour: one, unless the options ask for more.
   package var scaleRunCount: Int { runs ?? 1 }
 
-  /// The engines to run, of those this build has.
+  /// The engines to run, among those of this build.
   package func engines<Engine>(of all: [Engine], name: (Engine) -> String) throws -> [Engine] {
     try Self.choose(engineNames, of: all, called: "engine", name: name)
   }
 
-  /// The workloads to run; nil when none was named.
+  /// The workloads to run; nil if none was named.
   package func workloads<Workload>() throws -> [Workload]?
   where Workload: CaseIterable & RawRepresentable<String> {
     guard let workloadNames else { return nil }
@@ -78,13 +78,13 @@ package struct SuiteOptions: ParsableArguments {
       let wanted = text.trimmingCharacters(in: .whitespaces)
       guard let choice = all.first(where: { name($0).lowercased() == wanted.lowercased() }) else {
         let known = all.map(name).joined(separator: ", ")
-        throw ValidationError("No \(noun) is called \(wanted). There are: \(known).")
+        throw ValidationError("There is no \(noun) \(wanted). There are: \(known).")
       }
       return choice
     }
   }
 
-  /// Prints the table, writes the rows where they are wanted, and fails when something was wrong.
+  /// Prints the table, writes the rows to the requested place, and fails if anything was wrong.
   package func tell(_ table: String, rows: Data, _ errors: [String]) throws {
     print(table)
     if let json { try rows.write(to: URL(fileURLWithPath: json)) }

@@ -1,16 +1,16 @@
-// What a suite has found, and how it is shown: the same for all suites whose engines are measured
-// by one process each. A line of the table per workload, the median over the runs with the least
-// and the greatest beside it, and how Ondol stands against its goal and the best of the others.
+// A suite's results, and their presentation: the same for all suites that measure each engine in
+// one process. The table has a line for each workload, with the median over the runs and the least
+// and the greatest beside it, and Ondol's standing against its goal and the best of the others.
 
 package import Foundation
 
-/// Workloads by name. Names are a contract: tables and checks elsewhere look rows up by them.
+/// Workloads by name. Names are a contract: tables and checks elsewhere find rows by them.
 package protocol SuiteWorkload: Codable, CaseIterable, Hashable, Sendable, RawRepresentable<String>
 {
   var unit: String { get }
   var lowerIsBetter: Bool { get }
-  /// What Ondol is to attain on the machine of Docs/Performance.md; nil where being ahead of the
-  /// others is all that is asked.
+  /// Ondol's goal on the machine of Docs/Performance.md; nil if the only goal is to be ahead of the
+  /// others.
   var goal: Double? { get }
 }
 
@@ -19,16 +19,16 @@ extension SuiteWorkload {
   package var goal: Double? { nil }
 }
 
-/// All that one run of one engine found.
+/// The result of one run of one engine.
 package struct SuiteResult: Codable {
   package var engine: String
-  /// Its version and how it was set, for the lines below the table.
+  /// The engine's version and settings, for the lines below the table.
   package var settings: String?
   /// By the names of workloads.
   package var values: [String: Double] = [:]
-  /// Of single operations, where these were timed.
+  /// The spreads of single operations, for workloads that time them.
   package var spreads: [String: Spread] = [:]
-  /// Of what was read, where that is compared.
+  /// The checksums of the reads, for workloads that compare them.
   package var checksums: [String: UInt64] = [:]
 
   package init(engine: String, settings: String? = nil) {
@@ -48,14 +48,14 @@ package struct SuiteResult: Codable {
 
 /// The results of all runs of a suite.
 package struct SuiteReport<Workload: SuiteWorkload> {
-  /// What its rows say they are from.
+  /// The suite's name in its rows.
   package var suite: String
   package var workloads: [Workload]
   package var runs: Int
-  /// How many documents a workload has, and how large each is.
+  /// The number of a workload's documents, and their size.
   package var documents: (Workload) -> Int
   package var valueSize: (Workload) -> Int
-  /// Lines above the table, beside the machine's.
+  /// Lines above the table, in addition to the machine's.
   package var heading: [String] = []
   package var results: [SuiteResult] = []
   package var errors: [String] = []
@@ -71,7 +71,7 @@ package struct SuiteReport<Workload: SuiteWorkload> {
     self.valueSize = valueSize
   }
 
-  /// Those that were measured, in the order of the first run.
+  /// The measured engines, in the order of the first run.
   private var engines: [SuiteResult] {
     var seen: Set<String> = []
     return results.filter { seen.insert($0.engine).inserted }
@@ -123,7 +123,7 @@ package struct SuiteReport<Workload: SuiteWorkload> {
 
 // MARK: - Runs
 
-/// What a child process is to do.
+/// The task of a child process.
 package struct SuiteTask<Plan: Codable>: Codable {
   package var engine: String
   package var plan: Plan
@@ -137,20 +137,20 @@ package struct SuiteTask<Plan: Codable>: Codable {
 }
 
 extension SuiteOptions {
-  /// What this process is to do when it was started by `takeTurns`.
+  /// Returns this process's task, if `takeTurns` started it.
   package func childTask<Plan: Codable>(
     of plan: Plan.Type = Plan.self
   ) throws -> SuiteTask<Plan>? {
     try child.map { try JSONDecoder().decode(SuiteTask<Plan>.self, from: Data($0.utf8)) }
   }
 
-  /// Hands a child's result to the process that started it.
+  /// Sends a child's result to the process that started it.
   package func tell(_ result: SuiteResult) throws {
     try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
   }
 
-  /// Runs every engine in a process and a directory of its own, one after the other, as many times
-  /// as asked. `check` says what is wrong with a result.
+  /// Runs every engine in a process and a directory of its own, one after another, for the
+  /// requested number of runs. `check` reports what is wrong with a result.
   package func takeTurns<Workload>(
     _ engines: [String], _ plan: some Codable, into report: inout SuiteReport<Workload>,
     check: (SuiteResult) -> [String] = { _ in [] }
@@ -175,7 +175,7 @@ extension SuiteOptions {
     progress("")
   }
 
-  /// Prints the report, writes its rows where they are wanted, and fails when something was wrong.
+  /// Prints the report, writes its rows to the requested place, and fails if anything was wrong.
   package func tell<Workload>(_ report: SuiteReport<Workload>) throws {
     try tell(report.table(), rows: try report.json(), report.errors)
   }

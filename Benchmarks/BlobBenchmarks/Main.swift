@@ -1,6 +1,6 @@
-// The blob suite: bytes put and got beside plain files and SQLite, where a put is on the device
-// when it returns. The program starts itself once per engine and run. `Scripts/bench --suite blobs`
-// builds it.
+// The blob suite: puts and gets of bytes compared with plain files and SQLite. A put returns when
+// its bytes are on the device. The program starts itself once for each engine and run.
+// `Scripts/bench --suite blobs` builds it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -24,7 +24,7 @@ struct BlobBenchmarks: AsyncParsableCommand {
     try options.tell(report)
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let engine = engines.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")

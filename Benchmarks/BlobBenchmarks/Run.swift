@@ -1,5 +1,5 @@
-// One engine's run: every content is different from all others and cannot be compressed, puts
-// follow each other, and gets find what the system has in memory.
+// One engine's run. Every content differs from all others and is incompressible, puts follow each
+// other, and gets find the contents in the system's memory.
 
 import BenchmarkKit
 import Crypto
@@ -32,7 +32,7 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  /// Bytes of a content.
+  /// The size of a content in bytes.
   var length: Int {
     switch self {
     case .putSmall, .getSmall: 10_000
@@ -60,11 +60,11 @@ struct Plan: Codable {
     }
   }
 
-  /// Passes over the contents that are got.
+  /// The number of passes over the contents.
   var passes: Int { quick ? 5 : 10 }
 }
 
-/// Noise in chunks, so many bytes in all.
+/// Random bytes in chunks, with a total length.
 struct NoiseChunks: AsyncSequence, Sendable {
   var noise: [UInt8]
   var chunk: Int
@@ -126,7 +126,7 @@ struct BlobRun {
     return values
   }
 
-  /// The rate of what names a content, by itself: no put of a large content is faster.
+  /// The rate of the digest alone: no put of a large content is faster.
   private func measureHash() async throws -> Double {
     var times: [Double] = []
     for number in 0..<plan.count(.hashMegabyte) {
@@ -138,8 +138,8 @@ struct BlobRun {
     return figure(times, .hashMegabyte)
   }
 
-  /// Megabytes by which memory grows while one content goes in and comes out again in chunks; nil
-  /// where the store takes no chunks.
+  /// The growth of memory in megabytes while one content goes in and comes out again in chunks; nil
+  /// if the store takes no chunks.
   private func measureStreaming() async throws -> Double? {
     let (chunk, length) = (1 << 16, Workload.streaming.length)
     let source = NoiseChunks(noise: noise, chunk: chunk, length: length)
@@ -189,5 +189,5 @@ struct BlobRun {
   }
 }
 
-/// What came back is not what was put.
+/// A get returned other bytes than the put.
 private struct WrongLength: Error {}

@@ -1,20 +1,21 @@
-// Who is measured, behind one protocol: Ondol's storage by its public interface, and the peers.
+// The measured stores, with one protocol: Ondol's storage through its public interface, and the
+// peers.
 
 import Foundation
 import Ondol
 import Peers
 
-/// A place for bytes with names.
+/// A store of named bytes.
 protocol BlobStore: SendableMetatype {
   static var name: String { get }
   static func open(in directory: String) async throws -> any BlobStore
 
   /// Returns when the bytes survive a power cut.
   func put(_ bytes: [UInt8], _ name: String) async throws
-  /// Gives back how many bytes there were.
+  /// Returns the number of bytes.
   func get(_ name: String) async throws -> Int
-  /// Puts chunks and gets them back piece by piece; gives back how many bytes came. Nil where
-  /// bytes are only put and got as a whole.
+  /// Puts chunks and gets them back piece by piece. Returns the number of bytes; nil if the store
+  /// only puts and gets whole contents.
   func stream(_ chunks: NoiseChunks, _ name: String) async throws -> Int?
   func close() async throws
 }

@@ -1,4 +1,4 @@
-// What is C in a target that is C++ where LevelDB or RocksDB is built in.
+// The C part of a target that is C++ if LevelDB or RocksDB is built in.
 
 #define _GNU_SOURCE
 #include "CPeers.h"

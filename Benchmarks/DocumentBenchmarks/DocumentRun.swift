@@ -1,6 +1,6 @@
-// One run of one engine, in a process of its own: the documents are written, the database is
-// settled, closed and opened again, and every kind of read is timed in passes, each of them once
-// untimed before.
+// One run of one engine, in a process of its own. It writes the documents, settles the database,
+// closes it and opens it again. Then it times every kind of read in passes, after one untimed pass
+// each.
 
 import BenchmarkKit
 import CPeers
@@ -14,7 +14,7 @@ struct DocumentRun {
 
   /// Runs the plan on an engine in an empty directory.
   ///
-  /// It leaves the main thread, so that calls are made from the pool of tasks.
+  /// This leaves the main thread, so that calls come from the pool of tasks.
   @concurrent
   static func perform<Store: DocumentStore>(
     _ type: Store.Type, _ plan: Plan, in directory: String
@@ -49,7 +49,7 @@ struct DocumentRun {
     if plan.workloads.contains(where: \.isOfListing) { try await list(store) }
   }
 
-  /// Writes the listing and makes its indexes.
+  /// Writes the listing and creates its indexes.
   private mutating func list(_ store: some DocumentStore) async throws {
     for first in stride(from: 0, to: plan.listed, by: Plan.documentsPerBatch) {
       let numbers = first..<min(first + Plan.documentsPerBatch, plan.listed)
@@ -65,8 +65,8 @@ struct DocumentRun {
     }
   }
 
-  /// Writes documents in batches, each made with the clock stopped; answers with the microseconds
-  /// that each took.
+  /// Writes documents in batches, each made while the clock is stopped. Returns the microseconds
+  /// for each batch.
   private func write(
     _ documents: Int, to place: DocumentPlace, of store: some DocumentStore
   ) async throws -> [Double] {
@@ -112,14 +112,14 @@ struct DocumentRun {
     try await measure(.prefixScan, queries.paths, per: 1_000_000) { try await store.paths($0) }
   }
 
-  /// Times passes of many operations, and then those of the last pass one by one.
+  /// Times passes of many operations, and then the operations of the last pass one by one.
   private mutating func measure<Operation>(
     _ workload: Workload, _ passes: [[Operation]], per nanoseconds: Int,
     _ body: ([Operation]) async throws -> UInt64
   ) async throws {
     guard plan.includes(workload), let last = passes.last else { return }
     let (times, checksum) = try await timeEach(passes, body)
-    // Apart, so that the clock is no part of the figure.
+    // Timed separately, so that the clock is no part of the figure.
     var alone: [Double] = []
     for operation in last.map({ [$0] }) {
       let start = peer_now()
@@ -134,7 +134,7 @@ struct DocumentRun {
       spread: Spread(microseconds: alone))
   }
 
-  /// The same where a pass is one operation.
+  /// The same for passes of one operation.
   private mutating func measure<Pass>(
     _ workload: Workload, _ passes: [Pass], per nanoseconds: Int,
     _ body: (Pass) async throws -> UInt64
@@ -147,7 +147,7 @@ struct DocumentRun {
       spread: Spread(microseconds: times.map { $0 / 1e3 }))
   }
 
-  /// The nanoseconds that each pass took when it was made for the second time, and what it found.
+  /// Returns the nanoseconds of each pass when it runs for the second time, and its result.
   private func timeEach<Pass>(
     _ passes: [Pass], _ body: (Pass) async throws -> UInt64
   ) async throws -> (nanoseconds: [Double], checksum: UInt64) {

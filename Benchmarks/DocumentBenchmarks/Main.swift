@@ -1,6 +1,6 @@
-// The documents' suite: the same documents and questions for Ondol, GRDB and SQLite's JSON, side by
-// side, through the interface an app would use. The program starts itself once per engine and run,
-// engines taking turns. `Scripts/bench --suite documents` builds and starts it.
+// The documents' suite: the same documents and queries for Ondol, GRDB and SQLite's JSON, side by
+// side, through the interface that an app would use. The program starts itself once for each engine
+// and run, and the engines take turns. `Scripts/bench --suite documents` builds and starts it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -11,13 +11,13 @@ import Peers
 struct DocumentBenchmarks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench --suite documents",
-    abstract: "Writes and asks for the same documents with Ondol and its peers, and compares.")
+    abstract: "Writes and queries the same documents with Ondol and its peers, and compares them.")
 
   @OptionGroup var options: SuiteOptions
 
   func validate() throws {
     guard options.documentCount >= 10_000 else {
-      throw ValidationError("Documents begin at 10,000.")
+      throw ValidationError("Documents must be at least 10,000.")
     }
     _ = try (workloads(), chosenStores())
   }
@@ -46,7 +46,7 @@ struct DocumentBenchmarks: AsyncParsableCommand {
     try options.tell(report)
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let type = stores.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")

@@ -1,5 +1,5 @@
-// Ondol through its public interface, as an app calls it: Codable documents in, snapshots out, each
-// call awaited by itself.
+// Ondol through its public interface, as an app calls it: Codable documents in, snapshots out, and
+// each call awaited separately.
 
 import Foundation
 import Ondol
@@ -48,7 +48,7 @@ final class OndolStore: DocumentStore {
     return checksum.value
   }
 
-  /// The same from the main actor.
+  /// The same calls from the main actor.
   @MainActor
   func getOnMainActor(_ ids: [String]) async throws -> UInt64 {
     let diary = collection(.diary)

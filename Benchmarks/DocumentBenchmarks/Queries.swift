@@ -1,5 +1,5 @@
-// Which documents are asked for, chosen before anything is timed and the same for every engine and
-// run, and what the answers must be, computed from the documents alone.
+// The queried documents, chosen before anything is timed and the same for every engine and run, and
+// the expected answers, computed from the documents alone.
 
 import BenchmarkKit
 import CPeers
@@ -12,7 +12,7 @@ struct Queries {
   private(set) var equalities: [[Int]]
   /// A person and the first of seven days, for each pass.
   private var weekStarts: [[(user: Int, day: Int)]]
-  /// Numbers of documents behind which a page begins, for each pass.
+  /// Numbers of documents after which a page begins, for each pass.
   private var pageStarts: [[Int]]
   private var archived: [[Int]]
 
@@ -72,9 +72,9 @@ struct Queries {
     }
   }
 
-  // MARK: - What must be found
+  // MARK: - Expected results
 
-  /// The checksum of each workload that reads.
+  /// The expected checksum of each workload that reads.
   func expected(_ plan: Plan) -> [Workload: UInt64] {
     var expected: [Workload: UInt64] = [:]
     let users = Record.users(of: documents)

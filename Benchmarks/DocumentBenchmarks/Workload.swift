@@ -1,9 +1,9 @@
-// The workloads by name, each with its unit and the time it is to stay within. The names are a
-// contract: tables and checks elsewhere look rows up by them.
+// The workloads by name, each with its unit and its largest time. The names are a contract: tables
+// and checks elsewhere find rows by them.
 
 import BenchmarkKit
 
-/// One thing that is measured.
+/// One measured workload.
 enum Workload: String, SuiteWorkload {
   case get = "get document"
   case decode = "decode document"
@@ -32,8 +32,8 @@ enum Workload: String, SuiteWorkload {
 
   var lowerIsBetter: Bool { self != .batchWrite }
 
-  /// What Ondol is to attain on the machine of Docs/Performance.md; nil where being ahead of the
-  /// peers is all that is asked.
+  /// Ondol's goal on the machine of Docs/Performance.md; nil if the only goal is to be ahead of the
+  /// peers.
   var goal: Double? {
     switch self {
     case .get: 2
@@ -47,7 +47,7 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  /// Whether it is about the listing.
+  /// Whether it uses the listing.
   var isOfListing: Bool {
     switch self {
     case .countAll, .countWhere, .groupByIndex, .groupByScan, .prefixScan, .buildIndex1,
@@ -57,11 +57,11 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  /// Peers' calls block whatever thread they are on, so only Ondol has something to show.
+  /// Peers' calls block their thread, so only Ondol has a figure.
   var isOndolsOnly: Bool { self == .getOnMainActor }
 }
 
-/// How much of each workload one run does: the same for every engine.
+/// The amount of each workload in one run, the same for every engine.
 struct Plan: Codable {
   static let cacheBytes = 2 << 30
   static let documentsPerBatch = 1_000
@@ -88,10 +88,10 @@ struct Plan: Codable {
 
   func includes(_ workload: Workload) -> Bool { workloads.contains(workload) }
 
-  /// Files in the listing.
+  /// The number of files in the listing.
   var listed: Int { 3 * documents }
 
-  /// Documents that a workload is about.
+  /// Returns the number of a workload's documents.
   func count(_ workload: Workload) -> Int {
     switch workload {
     case .scan: Self.archived

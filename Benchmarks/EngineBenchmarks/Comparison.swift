@@ -1,16 +1,16 @@
-// The parent's side: starts a process per engine, run and phase, removes what they left, and
-// compares what was read with the reference.
+// The parent's side. It starts a process for each engine, run and phase, removes their files, and
+// compares their reads with the reference.
 
 import BenchmarkKit
 import Foundation
 import Peers
 
-/// What a child process is to do.
+/// The task of a child process.
 struct ChildTask: Codable {
   var engine: String
   var plan: Plan
   var phase: Phase?
-  /// Instead of a phase: write for long.
+  /// The shape of sustained writes, which replace a phase.
   var sustained: SustainedShape?
   var directory: String
 }
@@ -54,7 +54,7 @@ struct Comparison {
     return report
   }
 
-  /// Writes for long, every engine once.
+  /// Runs sustained writes, once for every engine.
   func sustain() throws -> SustainedReport {
     var report = SustainedReport(plan: plan)
     for engine in engines {
@@ -76,7 +76,7 @@ struct Comparison {
     return report
   }
 
-  /// One run of an engine: its phases, one after the other; nil when it has none this time.
+  /// Runs the phases of one engine's run, one after another; nil if it has none this time.
   private func run(
     _ engine: String, round: Int, _ group: MemoryGroup?
   ) throws -> RunResult? {
@@ -85,7 +85,7 @@ struct Comparison {
       for phase in plan.phases(engine: engine, round: round) {
         if phase == .readEqual {
           guard group != nil else { continue }
-          // Pages that another process has read are not counted as the child's.
+          // The child is not charged for pages that another process has read.
           forgetPages(below: place)
         }
         let part = try runChild(
@@ -110,7 +110,7 @@ struct Comparison {
       task, named: "\(task.engine): \(task.phase?.rawValue ?? "sustained")", under: command)
   }
 
-  /// What the device takes for a synced write of one document's bytes, at this moment.
+  /// The device's time for a synced write of one document's bytes, at this moment.
   private func deviceFloor() throws -> Double {
     let times = 200
     let device = try Device(

@@ -1,10 +1,11 @@
-// Many users of one database at once. Engines whose calls block get a thread for each, as their own
-// programs would; Ondol gets tasks. A thread is an executor here, so that both are written once.
+// Many concurrent users of one database. Engines whose calls block get a thread for each user, as
+// their own programs would. Ondol gets tasks. A thread is an executor here, so that the code exists
+// once.
 
 import Foundation
 import Peers
 
-/// Runs `body` for `0..<count` at once, each on a thread of its own or as a task of the pool.
+/// Runs `body` for `0..<count` concurrently, each on a thread of its own or as a task of the pool.
 func concurrently<R: Sendable>(
   _ count: Int, onThreads: Bool, _ body: @escaping @Sendable (Int) async throws -> R
 ) async throws -> [R] {
@@ -24,7 +25,7 @@ func concurrently<R: Sendable>(
 
 /// A thread as an executor.
 ///
-/// `@unchecked`: the jobs are touched between lock and unlock only.
+/// `@unchecked`: the jobs are accessed only under the lock.
 private final class ThreadExecutor: TaskExecutor, @unchecked Sendable {
   private let condition = NSCondition()
   private var jobs: [UnownedJob] = []

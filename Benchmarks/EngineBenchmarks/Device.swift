@@ -1,6 +1,6 @@
-// What the device itself takes to make the bytes of one document survive a power cut: the least
-// that a commit can cost. Timed between the commits it is compared with, because a virtual
-// machine's device is not the same from one second to the next.
+// The device's own time to make the bytes of one document survive a power cut, which is the lowest
+// cost of a commit. It is timed between the commits for comparison, because a virtual machine's
+// device changes from one second to the next.
 
 import BenchmarkKit
 import CPeers
@@ -8,7 +8,7 @@ import Foundation
 import Peers
 import OndolPlatform
 
-/// Writes to files that were filled before, so that no file system has to allocate or to grow.
+/// Writes to files that are already filled, so that no file system must allocate or grow them.
 final class Device {
   /// One way to a synced write.
   private struct Way {
@@ -21,7 +21,7 @@ final class Device {
   private let directory: String
   private var ways: [Way] = []
 
-  /// - Parameter times: how often `write` may be called.
+  /// - Parameter times: the largest number of calls of `write`.
   init(lengthBytes: Int, times: Int, in directory: String) throws {
     bytes = [UInt8](repeating: 0xA5, count: lengthBytes)
     self.directory = directory
@@ -43,7 +43,7 @@ final class Device {
     ways.map { median($0.microseconds) }.min() ?? 0
   }
 
-  /// Writes the next place of each file, synced, and notes how long each took.
+  /// Writes the next place of each file, synced, and records the time of each.
   func write() throws {
     for index in ways.indices {
       let way = ways[index]

@@ -1,12 +1,12 @@
-// Making databases: the load, the weighing, and the overwriting of everything five times.
+// Making databases: the load, its size, and five times overwriting everything.
 
 import BenchmarkKit
 import CPeers
 import Peers
 
 extension EngineRun {
-  /// Loads, settles and closes; then lets the system write out what it holds, for every engine
-  /// alike, and weighs the files.
+  /// Loads, settles and closes the database. Then it makes the system write out its cache, for
+  /// every engine alike, and measures the files.
   mutating func load() async throws {
     let engine = try await open()
     let times = try await write(0..<plan.documents, to: engine)
@@ -27,7 +27,7 @@ extension EngineRun {
     note(.size, Double(allocatedBytes(below: path(of: .main))) / 1e6)
   }
 
-  /// Writes the documents in batches and gives back how many microseconds each took.
+  /// Writes the documents in batches and returns the microseconds of each.
   func write(
     _ numbers: some RandomAccessCollection<Int>, version: Int = 0, to engine: any KeyValueEngine
   ) async throws -> [Double] {
@@ -43,8 +43,8 @@ extension EngineRun {
     return times
   }
 
-  /// Overwrites every document of a database of its own in random order, again and again, settles
-  /// and weighs it.
+  /// Overwrites every document of a separate database in random order, again and again, settles it
+  /// and measures its files.
   mutating func overwrite() async throws {
     let engine = try await open(.overwritten)
     let numbers = 0..<plan.documentsOverwritten

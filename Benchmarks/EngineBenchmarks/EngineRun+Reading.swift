@@ -1,5 +1,5 @@
-// Reading from a settled database that was opened again: gets, scans and seeks, with a cache that
-// holds everything, with one that does not, and from a small database.
+// Reading from a settled and reopened database: gets, scans and seeks, with a cache that holds
+// everything, with a smaller one, and from a small database.
 
 import BenchmarkKit
 import CPeers
@@ -30,7 +30,7 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// Opens the closed database and answers one get; its pages are in the system's cache.
+  /// Opens the closed database and gets one value. Its pages are in the system's cache.
   private mutating func reopen() async throws {
     guard plan.includes(.reopen) else { return }
     var times: [Double] = []
@@ -47,7 +47,7 @@ extension EngineRun {
       spread: Spread(microseconds: times.map { $0 * 1e3 }))
   }
 
-  /// The same data under a cache that is smaller than it.
+  /// Reads the same data through a cache that is smaller than the data.
   mutating func readLimited() async throws {
     let engine = try await open(cacheBytes: Plan.limitedCacheBytes)
     try await warm(engine)
@@ -58,8 +58,8 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// The same where the process has no more memory than so, whoever keeps the data in it: the
-  /// engine or the system.
+  /// The same with a limit on the process's memory, whether the engine or the system keeps the data
+  /// in it.
   mutating func readEqual() async throws {
     let engine = try await open(cacheBytes: Plan.limitedCacheBytes)
     _ = try await engine.get(queries.limited[0])
@@ -69,7 +69,7 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// A database as most apps have it.
+  /// Reads a database of the usual size in apps.
   mutating func readSmall() async throws {
     let loading = try await open(.small)
     _ = try await write(0..<plan.documentsSmall, to: loading)

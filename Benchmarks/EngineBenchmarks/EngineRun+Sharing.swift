@@ -1,5 +1,5 @@
-// Many users of one database at a time: writers that all want their commits synced, and readers
-// beside a writer.
+// Many concurrent users of one database: writers that all need synced commits, and readers beside a
+// writer.
 
 import CPeers
 import Foundation
@@ -11,8 +11,8 @@ extension EngineRun {
     try await readWhileWriting()
   }
 
-  /// Writers that each commit one document after the other, synced. What counts is how many commits
-  /// share a sync.
+  /// Writers that each commit one document after another, synced. The important part is how many
+  /// commits share a sync.
   private mutating func writeTogether() async throws {
     guard plan.includes(.writersPower) else { return }
     let engine = try await open(.main, .power)
@@ -43,7 +43,7 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// What a writer commits, cut so that it looks at the clock now and then.
+  /// The documents that a writer commits, in parts, so that it checks the clock now and then.
   private func makeTurns(of writer: Int, from first: Int, rows count: Int) -> [RowList] {
     let begin = first + writer * count
     return stride(from: begin, to: begin + count, by: Plan.rowsPerTurn).map {
@@ -52,8 +52,8 @@ extension EngineRun {
   }
 
   /// Readers at full speed beside a writer at a fixed rate, each on a thread of its own. The rate
-  /// is the same for all, because an engine that writes slowly would otherwise leave its readers
-  /// more of the processor.
+  /// is the same for all engines, because a slow writer would otherwise leave its readers more of
+  /// the processor.
   private mutating func readWhileWriting() async throws {
     guard plan.includes(.readersWhileWriting) else { return }
     let engine = try await open()
@@ -91,8 +91,8 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// Writes a turn whenever its time has come, and turns that are late at once; gives back how many
-  /// documents it wrote until `end`.
+  /// Writes a turn whenever it is due, and late turns at once. Returns the number of documents
+  /// written until `end`.
   private func writePaced(
     _ turns: [RowList], to engine: any KeyValueEngine, _ start: UInt64, _ end: UInt64
   ) async throws -> Int {

@@ -1,5 +1,5 @@
-// Writing to a settled, warmed database, one user at a time: single documents with and without
-// syncing, synced batches, and gets among puts. What was written is read back.
+// Writing to a settled, warm database, one user at a time: single documents with and without
+// syncing, synced batches, and gets among puts. Each run reads its writes back.
 
 import BenchmarkKit
 import CPeers
@@ -13,7 +13,8 @@ extension EngineRun {
     try await mixGetsAndPuts()
   }
 
-  /// New documents, one commit each. The figure is the mean, so that flushes and merges count.
+  /// New documents, one commit each. The figure is the mean, so that it includes flushes and
+  /// merges.
   private mutating func putUnsynced() async throws {
     guard plan.includes(.putProcess) else { return }
     let engine = try await open()
@@ -28,10 +29,10 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// New documents, one synced commit each, and between every ten of them the device's own synced
-  /// writes of the same bytes: often enough to meet the same device, seldom enough that the engine
-  /// is not made to wake up for each commit. The figure is the median, because the device's
-  /// outliers would hide the engine.
+  /// New documents, one synced commit each, and after every ten of them the device's own synced
+  /// writes of the same bytes. That is often enough to meet the same state of the device, and
+  /// seldom enough that the engine does not have to wake up for each commit. The figure is the
+  /// median, because the device's outliers would hide the engine.
   private mutating func putSynced() async throws {
     guard plan.includesAny(of: [.putPower, .deviceWrite, .putPowerRatio]) else { return }
     let engine = try await open(.main, .power)
@@ -64,7 +65,7 @@ extension EngineRun {
     try await engine.close()
   }
 
-  /// Twenty operations in turn, gets of any document first, then puts of new ones.
+  /// Groups of twenty operations: first gets of any document, then puts of new ones.
   private mutating func mixGetsAndPuts() async throws {
     guard plan.includes(.mixed), let readFraction = plan.readFraction else { return }
     let engine = try await open()

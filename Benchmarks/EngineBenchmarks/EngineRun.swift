@@ -1,6 +1,6 @@
-// One phase of one engine's run, in a process of its own. Only the engine's own calls are inside
-// the clock; keys and values are made before it starts. What a read gives is summed inside the
-// clock, by the same function for every engine. The phases are in the files beside this one.
+// One phase of one engine's run, in a process of its own. The clock covers only the engine's own
+// calls; keys and values exist before it starts. The results of reads are summed inside the timed
+// part, by the same function for every engine. The files beside this one have the phases.
 
 import BenchmarkKit
 import CPeers
@@ -14,13 +14,13 @@ struct EngineRun {
   let queries: Queries
   /// The directory of the run; each database is in one below it.
   let directory: String
-  /// The memory of the process before it has opened anything.
+  /// The memory of the process before it opens anything.
   let memoryAtStart: ProcessMemory?
   var result: RunResult
 
   /// Runs `phase` of `plan` on an engine.
   ///
-  /// It leaves the main thread, which would make each change of actors dear.
+  /// This leaves the main thread, on which each change of actors would be expensive.
   @concurrent
   static func perform(
     _ phase: Phase, _ type: any KeyValueEngine.Type, _ plan: Plan, in directory: String
@@ -73,20 +73,20 @@ struct EngineRun {
       OpenOptions(directory: path, cacheBytes: cacheBytes, durability: durability))
   }
 
-  /// Fills the engine's cache: every row once, then some of them again in random order.
+  /// Fills the engine's cache: it reads every row once, then some again in random order.
   func warm(_ engine: any KeyValueEngine) async throws {
     _ = try await engine.scan()
     _ = try await engine.get(queries.warming)
   }
 
-  /// Rows by their documents' numbers.
+  /// Returns rows by their documents' numbers.
   func rows(_ numbers: some Sequence<Int>, version: Int = 0) -> RowList {
     var rows = RowList(valueLength: plan.valueLength)
     for number in numbers { rows.append(number, version: version, of: dataset) }
     return rows
   }
 
-  // MARK: - Noting
+  // MARK: - Recording
 
   mutating func note(
     _ workload: Workload, _ value: Double, checksum: UInt64? = nil, spread: Spread? = nil,
@@ -99,18 +99,18 @@ struct EngineRun {
         attained: attained))
   }
 
-  /// Notes what the process holds beyond what it held before it opened anything.
+  /// Records how much memory the process has gained since before it opened anything.
   mutating func noteMemory(_ workload: Workload, _ amount: (ProcessMemory) -> Int) {
     guard let before = memoryAtStart, let now = ProcessMemory.current() else { return }
     note(workload, Double(max(amount(now) - before.residentBytes, 0)) / 1e6)
   }
 
-  /// Times `passes` and notes the median pass, per operation; then times keys one by one, or some
-  /// together where a get takes less than a microsecond.
+  /// Times `passes` and records the median pass, per operation. Then it times keys one by one, or
+  /// in groups if a get takes less than a microsecond.
   ///
   /// - Parameters:
-  ///   - perPass: what the time of a pass is divided by, in nanoseconds.
-  ///   - single: the keys that are timed one by one; those of the first pass when nil.
+  ///   - perPass: the divisor of the time of a pass, in nanoseconds.
+  ///   - single: the keys to time one by one; the keys of the first pass for nil.
   mutating func measure(
     _ workload: Workload, _ passes: [KeyList], perPass: Int, single: KeyList? = nil,
     _ body: (KeyList) async throws -> UInt64
@@ -123,7 +123,7 @@ struct EngineRun {
       checksums.append(try await body(pass))
       times.append(Double(peer_now() - start))
     }
-    // Without keys it is a pass over all documents.
+    // Without keys, it is a pass over all documents.
     let operations = first.count == 0 ? plan.documents : first.count
     let together = operationsTogether(nanoseconds: median(times) / Double(operations))
     var alone: [Double] = []
@@ -140,7 +140,7 @@ struct EngineRun {
       spread: Spread(microseconds: alone, together: together))
   }
 
-  /// Fails the run when an engine did not read what was written.
+  /// Fails the run if an engine did not read what was written.
   func require(_ found: UInt64, is wanted: UInt64, _ workload: Workload) throws {
     guard found == wanted else {
       throw PeerError(type.name, workload.rawValue, "read other bytes than were written")

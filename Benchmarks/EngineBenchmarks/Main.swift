@@ -1,6 +1,7 @@
-// The engine suite: the same work on every engine, side by side. The program starts itself once per
-// engine, run and phase, engines taking turns (A B C A B C), so that none profits from another's
-// memory or from a quiet minute, and then compares medians. `Scripts/bench` builds and starts it.
+// The engine suite: the same work on every engine, side by side. The program starts itself once for
+// each engine, run and phase, and the engines take turns (A B C A B C), so that none profits from
+// another's memory or from a quiet minute. Then it compares medians. `Scripts/bench` builds and
+// starts it.
 
 import BenchmarkKit
 import ArgumentParser
@@ -20,29 +21,29 @@ struct EngineBenchmarks: AsyncParsableCommand {
   @Option(help: "Bytes in a document.")
   var valueSize = 400
 
-  @Option(help: "In which order documents arrive: random, sequential or clustered.")
+  @Option(help: "The order in which documents arrive: random, sequential or clustered.")
   var keyOrder = KeyOrder.random
 
-  @Option(help: "The share of gets (0 to 1) in the workload 'mixed', which is left out otherwise.")
+  @Option(help: "The share of gets (0 to 1) in the workload 'mixed', which needs this option.")
   var mix: Double?
 
-  @Option(help: "Instead of the workloads, write for so many seconds and tell the stalls.")
+  @Option(help: "Instead of the workloads, write for this many seconds and report the stalls.")
   var sustained: Double?
 
-  @Flag(help: "Instead of the workloads, load very many documents and tell what that comes to.")
+  @Flag(help: "Instead of the workloads, load very many documents and measure that.")
   var scale = false
 
-  @Flag(help: "Instead of the engines, compare Ondol encrypted with it in the clear and SQLCipher.")
+  @Flag(help: "Instead of the engines, compare encrypted Ondol with plain Ondol and SQLCipher.")
   var encryption = false
 
   func validate() throws {
     guard valueSize >= 16 else {
-      throw ValidationError("A document has 16 bytes or more.")
+      throw ValidationError("A document must have at least 16 bytes.")
     }
     guard (0...1).contains(mix ?? 0), sustained ?? 1 > 0 else {
-      throw ValidationError("A mix is from 0 to 1, and a time is more than nothing.")
+      throw ValidationError("A mix must be from 0 to 1, and a time above 0.")
     }
-    // The suite of scale has workloads of its own, and looks them up itself.
+    // The scale suite has workloads of its own, and finds them itself.
     if scale { return }
     let chosen = try (workloads: workloads(), engines: chosenEngines())
     if chosen.workloads.contains(.mixed), mix == nil {
@@ -77,7 +78,7 @@ struct EngineBenchmarks: AsyncParsableCommand {
     }
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: ChildTask) async throws {
     let all = engines + encryptingEngines
     guard let type = all.first(where: { $0.name == task.engine }) else {
@@ -92,11 +93,11 @@ struct EngineBenchmarks: AsyncParsableCommand {
       throw ValidationError("There is nothing to do.")
     }
     try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(result))
-    // The way a killed process ends: nothing is closed.
+    // Like a killed process, it closes nothing.
     if task.phase == .crash { _exit(0) }
   }
 
-  /// The suite of scale: the engines that have a mode in which one cache is all their memory.
+  /// The scale suite: the engines with a mode in which one cache is all their memory.
   private func tellScale() throws {
     let names = try chosenEngines().map { $0.name }.filter { ScaleRun.engines.contains($0) }
     let plan = ScalePlan(
@@ -142,7 +143,7 @@ private let engines: [any KeyValueEngine.Type] = {
   return engines
 }()
 
-/// What is measured of encryption: what it costs Ondol, and whom it is beside.
+/// The measurement of encryption: its cost for Ondol, and the peers beside it.
 private let encryptingEngines: [any KeyValueEngine.Type] = {
   var engines: [any KeyValueEngine.Type] = [
     OndolEngineAdapter<ClearFiles>.self, OndolEngineAdapter<SealedFiles>.self,

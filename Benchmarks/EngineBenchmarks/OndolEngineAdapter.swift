@@ -1,5 +1,6 @@
-// Ondol's engine under measurement, called as its own upper floor calls it: from another module,
-// `async` where it is, a batch per commit, a snapshot per get and per seek, keys below a keyspace.
+// Ondol's engine under measurement, called as its own upper layer calls it: from another module,
+// `async` where it is, a batch for each commit, a snapshot for each get and seek, keys below a
+// keyspace.
 
 import CPeers
 import OndolEngine
@@ -21,7 +22,7 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
   static func open(_ options: OpenOptions) async throws -> OndolEngineAdapter {
     var engineOptions = EngineOptions()
     engineOptions.cacheSize = options.cacheBytes
-    // Where little memory is to do, few descriptors are.
+    // With little memory there are also few descriptors.
     if options.cacheIsAll { engineOptions.fileLimit = 200 }
     let engine = try await Engine.open(
       at: options.directory, options: engineOptions, environment: Files.environment)
@@ -29,7 +30,7 @@ final class OndolEngineAdapter<Files: OndolFiles>: KeyValueEngine {
     return OndolEngineAdapter(engine, options.durability == .process ? .process : .power)
   }
 
-  /// A commit that waits for the device suspends its task and no thread.
+  /// A commit that waits for the device suspends its task and blocks no thread.
   static var blocks: Bool { false }
 
   func session() -> OndolEngineAdapter { self }

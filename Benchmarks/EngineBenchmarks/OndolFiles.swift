@@ -1,25 +1,24 @@
-// Ondol three times: with its files in the clear, with a key, and with rows under a key of their
-// own.
+// Ondol three times: with plain files, with a key, and with rows under a key of their own.
 
 import Ondol
 import OndolEngine
 import Peers
 
-/// What tells a database in the clear from an encrypted one.
+/// The difference between a plain and an encrypted database.
 protocol OndolFiles: SendableMetatype {
   static var name: String { get }
   static var settings: String { get }
   static var environment: Environment { get }
-  /// Whether rows are in a group with a key of its own.
+  /// Whether rows belong to a group with a key of its own.
   static var areKeyed: Bool { get }
 }
 
 extension OndolFiles {
   static var areKeyed: Bool { false }
 
-  /// What the keys of rows begin with.
+  /// The beginning of the rows' keys.
   static var keyspace: [UInt8] { areKeyed ? [0x80, 0, 0, 0] : KeyList.keyspace }
-  /// Where the keyspace ends.
+  /// The end of the keyspace.
   static var nextKeyspace: [UInt8] { areKeyed ? [0x80, 0, 0, 1] : KeyList.nextKeyspace }
 }
 

@@ -1,6 +1,6 @@
-// What opening costs after a process was killed: Ondol's logs are filled, the process ends without
-// closing anything, and another one opens copies of what is left. The rows go to two keyspaces of
-// different shards, because one shard would flush its memtable before so much has come together.
+// The cost of opening after a process was killed. One process fills Ondol's logs and ends without
+// closing anything, and another one opens copies of the files. The rows go to two keyspaces in
+// different shards, because one shard would flush its memtable before it has as much.
 
 import BenchmarkKit
 import CPeers
@@ -11,7 +11,7 @@ import Peers
 struct OndolRecovery {
   private static let keyspaces: [[UInt8]] = [[0, 0, 0x10, 0], [0, 0, 0x20, 0]]
   private static let copies = 3
-  /// What a commit of one row takes in the log beside its key and value, more or less.
+  /// The approximate size in the log of a commit of one row, in addition to its key and value.
   private static let frameBytes = 52
 
   private let plan: Plan
@@ -56,7 +56,7 @@ struct OndolRecovery {
     }
   }
 
-  /// Opens copies of what was left and reads the last row; gives back the median in milliseconds.
+  /// Opens copies of the files and reads the last row. Returns the median in milliseconds.
   func recover() async throws -> Double {
     var times: [Double] = []
     for index in 0..<Self.copies {

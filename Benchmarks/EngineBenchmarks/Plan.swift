@@ -1,5 +1,5 @@
-// How much of each workload one run does: the same for every engine. The parent makes the plan from
-// the options and hands it to its children as it is.
+// The amount of each workload in one run, the same for every engine. The parent makes the plan from
+// the options and passes it to its children unchanged.
 
 import BenchmarkKit
 import Peers
@@ -10,16 +10,16 @@ struct Plan: Codable {
   static let documentsPerBatch = 1_000
   static let cacheBytes = 1 << 30
   static let limitedCacheBytes = 64 << 20
-  /// All the memory that the process has in `get uniform equal memory`.
+  /// The process's memory limit in `get uniform equal memory`.
   static let equalMemoryBytes = 128 << 20
   static let smallDocuments = 20_000
   static let overwrites = 5
   static let writers = 64
-  /// Rows that a concurrent writer commits, one by one, before it looks at the clock.
+  /// The number of rows that a concurrent writer commits, one by one, before it checks the clock.
   static let rowsPerTurn = 10
   static let readers = 2
-  /// The open-loop rate of the writer beside the readers, in documents a second. An engine that
-  /// cannot keep it is named below the table.
+  /// The open-loop rate of the writer beside the readers, in documents a second. The lines below
+  /// the table name an engine that cannot keep it.
   static let pacedRate = 10_000
   static let recoveryBytes = 64 << 20
 
@@ -40,20 +40,20 @@ struct Plan: Codable {
   var rowsPerWriter: Int
   var writersSeconds: Double
   var readersSeconds: Double
-  /// The share of gets in the mixed workload, which is left out where this is nil.
+  /// The share of gets in the mixed workload; nil leaves the workload out.
   var readFraction: Double?
   var mixedOperations: Int
-  /// How long each kind of sustained write goes on.
+  /// The duration of each kind of sustained write.
   var sustainedSeconds: Double = 0
-  /// Whether the table is about what encryption costs.
+  /// Whether the table shows the cost of encryption.
   var comparesSealed = false
 
   var scans: Int { passes }
-  /// A tenth: most of them wait for the device.
+  /// A tenth, because most of these gets wait for the device.
   var equalGetsPerPass: Int { limitedGetsPerPass / 10 }
   var documentsSmall: Int { min(documents, Self.smallDocuments) }
-  /// Fewer than were loaded: overwriting a million documents five times would take SQLite longer
-  /// than all else together.
+  /// Fewer than are loaded, because overwriting a million documents five times would take SQLite
+  /// longer than everything else together.
   var documentsOverwritten: Int { min(max(documents / 5, 1), 200_000) }
 
   init(
@@ -84,7 +84,7 @@ struct Plan: Codable {
 
   func includesAny(of workloads: [Workload]) -> Bool { workloads.contains(where: includes) }
 
-  /// The phases that a run of `engine` has, in order.
+  /// Returns the phases of a run of `engine`, in order.
   func phases(engine: String, round: Int) -> [Phase] {
     var wanted = Set(workloads.map(\.phase))
     if wanted.contains(where: \.needsLoad) { wanted.insert(.load) }

@@ -1,10 +1,10 @@
-// Which documents are read and written, chosen before anything is timed: the same for every engine
+// The documents to read and write, chosen before anything is timed and the same for every engine
 // and run.
 
 import CPeers
 import Peers
 
-/// Gets that are made together: the documents' numbers and their keys.
+/// Gets that are timed together: the documents' numbers and their keys.
 struct Gets {
   var numbers: [Int]
   var keys: KeyList
@@ -18,9 +18,9 @@ struct Queries {
   var limitedGets: [Gets]
   var smallGets: [Gets]
   var equalGets: [Gets]
-  /// Others, because those are in memory once they have been read.
+  /// Different keys, because rows are in memory after they have been read.
   private(set) var equalSingle: KeyList
-  /// For each of the readers beside a writer, what it reads over and over.
+  /// For each of the readers beside a writer, the gets that it repeats.
   var beside: [Gets]
   private(set) var seekKeys: [[(UInt64, UInt64)]]
   private(set) var seeks: [KeyList]
@@ -57,7 +57,7 @@ struct Queries {
     reopenGets = (0..<plan.reopens).map { _ in pick(1, of: documents) }
     seekKeys = passes.map { _ in
       (0..<plan.seeksPerPass).map { _ in
-        // Anywhere between the documents where these are everywhere; else at one of them.
+        // Between the documents if their order is random; otherwise at one of them.
         plan.keyOrder == .random
           ? (random.next(), random.next())
           : dataset.key(Int.random(in: 0..<documents, using: &random))
@@ -95,7 +95,7 @@ extension Dataset {
     return list
   }
 
-  /// What reading these documents, in this order, must give.
+  /// Returns the expected result of reading these documents, in this order.
   func checksum(of numbers: some Sequence<Int>) -> UInt64 {
     var checksum = Checksum()
     var value: [UInt8] = []

@@ -1,4 +1,4 @@
-// What reading must give: computed from the documents themselves, without any engine.
+// The expected results of reads, computed from the documents themselves, without any engine.
 
 import Peers
 

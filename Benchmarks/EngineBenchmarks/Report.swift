@@ -1,5 +1,5 @@
-// What is printed and written: one row per workload and engine, the median over the runs with the
-// least and the greatest beside it.
+// The printed and written report: one row for each workload and engine, the median over the runs
+// with the least and the greatest beside it.
 
 import BenchmarkKit
 import Foundation
@@ -10,7 +10,7 @@ struct Report {
   let runs: Int
   let directory: String
   var deviceFloors: [Double] = []
-  /// Why no run could be given a limit of memory; nil when one could.
+  /// Why no run could have a memory limit; nil if one could.
   var noEqualMemory: String?
   var results: [RunResult] = []
   var errors: [String] = []
@@ -43,7 +43,7 @@ struct Report {
     return row
   }
 
-  /// What the encrypted database is to attain, by what the one in the clear has attained.
+  /// The goal of the encrypted database, derived from the figure of the plain one.
   private func sealedGoal(_ workload: Workload) -> Double? {
     guard let factor = workload.sealedFactor, let clear = row(workload, ClearFiles.name) else {
       return nil

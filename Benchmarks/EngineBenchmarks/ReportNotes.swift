@@ -1,5 +1,5 @@
-// What the table's figures rest on, in lines below it: the engines' settings and versions, slow
-// tails, and what a row means where its name does not say it.
+// The conditions of the table's figures, in lines below it: the engines' settings and versions,
+// slow tails, and the meaning of rows whose names do not explain it.
 
 import BenchmarkKit
 import Foundation
@@ -8,7 +8,7 @@ struct ReportNotes {
   let plan: Plan
   let engines: [RunResult]
   let results: [RunResult]
-  /// Why no run could be given a limit of memory; nil when one could.
+  /// Why no run could have a memory limit; nil if one could.
   let noEqualMemory: String?
 
   var lines: [String] {

@@ -1,18 +1,18 @@
-// A database many times as large as memory: how it is loaded, what it takes, how it is opened and
-// read. One process loads, and starts another that opens and reads, so that nothing the load left
-// in memory helps or is counted.
+// A database many times as large as memory: its load, size, opening and reads. One process loads,
+// and starts another that opens and reads, so that nothing that the load left in memory helps or is
+// counted.
 
 import BenchmarkKit
 import CPeers
 import Foundation
 import Peers
 
-/// What the child process is to do.
+/// The task of the child process.
 struct ScalePlan: Codable {
-  /// Of the smallest size; of larger ones there are as many as take about as long.
+  /// The number of documents of the smallest size. For larger ones, the number takes about as long.
   var documents: Int
   var gets: Int
-  /// Set for the process that reads: the bytes in a document of the database that is there.
+  /// Set for the process that reads: the size of a document in the existing database, in bytes.
   var readsValueLength: Int?
 
   func documents(of valueLength: Int) -> Int {
@@ -20,7 +20,7 @@ struct ScalePlan: Codable {
   }
 }
 
-/// What is measured, of both sizes of documents.
+/// The workloads, for both sizes of documents.
 enum ScaleWorkload: String, SuiteWorkload {
   case load = "load, 100 B"
   case wait = "longest write, 100 B"
@@ -39,7 +39,7 @@ enum ScaleWorkload: String, SuiteWorkload {
   case descriptorsLarge = "descriptors, 16 KiB"
   case memoryLarge = "memory, 16 KiB"
 
-  /// What is measured, without the size.
+  /// The measured figure, without the size.
   enum Measure: String {
     case load, wait, written, kept, opening, get, descriptors, memory
   }
@@ -94,7 +94,7 @@ enum ScaleWorkload: String, SuiteWorkload {
 struct ScaleRun {
   static let smallLength = 100
   static let largeLength = 16 << 10
-  /// Those with a mode in which one cache is all their memory.
+  /// The engines with a mode in which one cache is all their memory.
   static let engines = ["Ondol", "RocksDB"]
   private static let cacheBytes = 64 << 20
   private static let documentsPerCommit = 100
@@ -175,11 +175,11 @@ struct ScaleRun {
       SuiteTask(engine: task.engine, plan: plan, directory: task.directory), named: task.engine,
       as: SuiteResult.self)
     result.values.merge(read.values) { $1 }
-    // The load holds more than the gets do.
+    // The load needs more memory than the gets do.
     note(.memory, valueLength, Double(max(0, peak)) / Double(Self.cacheBytes))
   }
 
-  /// Bytes that this process has handed to the system in writes, where it tells.
+  /// The bytes that this process has passed to the system in writes, if the system reports them.
   private static func writtenBytes() -> UInt64? {
     let text = try? String(contentsOfFile: "/proc/self/io", encoding: .utf8)
     let line = text?.split(separator: "\n").first { $0.hasPrefix("wchar:") }

@@ -1,28 +1,28 @@
-// Writing without a pause, for as long as it takes an engine's upkeep to fall behind: what a writer
-// has to wait at worst, alone and among others. Short runs hide this.
+// Writing without a pause, long enough that an engine's upkeep falls behind: the longest waits of a
+// writer, alone and among others. Short runs hide them.
 
 import CPeers
 import Peers
 
-/// Who writes, and how much at a time.
+/// The writers, and the size of their commits.
 struct SustainedShape: Codable {
   var writers = 1
   var documentsPerWrite: Int
 
-  /// As it is called in rows of figures.
+  /// The name in rows of figures.
   var name: String { writers == 1 ? "\(documentsPerWrite)" : "\(writers)x\(documentsPerWrite)" }
 
-  /// Where it stands in a table.
+  /// The place in a table.
   var order: (Int, Int) { (writers, documentsPerWrite) }
 
-  /// The third is where waits for upkeep fall on many at once.
+  /// In the third shape, waits for upkeep affect many writers at once.
   static let all = [
     SustainedShape(documentsPerWrite: 1), SustainedShape(documentsPerWrite: 100),
     SustainedShape(writers: 16, documentsPerWrite: 50),
   ]
 }
 
-/// How long writes took, in microseconds.
+/// The latencies of writes, in microseconds.
 struct SustainedFigures: Codable {
   var shape: SustainedShape
   var documentsPerSecond: Double
@@ -41,7 +41,7 @@ struct SustainedFigures: Codable {
   }
 }
 
-/// Counts of durations, each kept to about one part in sixteen.
+/// Counts of durations, each with a precision of about one part in sixteen.
 struct LatencyHistogram {
   private var counts = [Int](repeating: 0, count: 64 * 16)
   private(set) var count = 0
@@ -59,7 +59,7 @@ struct LatencyHistogram {
     longest = max(longest, other.longest)
   }
 
-  /// The duration that `part` (0...1) of all do not exceed.
+  /// The duration that `part` (0...1) of all durations do not exceed.
   func microseconds(at part: Double) -> Double {
     var rest = Int(Double(count) * part)
     for (bucket, count) in counts.enumerated() {
@@ -86,11 +86,11 @@ struct LatencyHistogram {
 extension EngineRun {
   private static let documentsPerTurn = 1_000
 
-  /// Writers at full rate, unsynced, in commits of a shape: random documents of the plan's number,
-  /// so that the database grows to its size and is then overwritten.
+  /// Writers at full rate, unsynced, with commits of one shape: random documents within the plan's
+  /// number, so that the database first grows to its size and is then overwritten.
   ///
-  /// Between turns of a thousand documents a writer makes the next keys, which takes it a few
-  /// hundredths of the time; the values are from a pool.
+  /// After a thousand documents a writer makes the next keys, which takes a few hundredths of its
+  /// time. The values come from a pool.
   @concurrent
   static func sustain(
     _ type: any KeyValueEngine.Type, _ plan: Plan, _ shape: SustainedShape, in directory: String
@@ -114,7 +114,7 @@ extension EngineRun {
     return run.result
   }
 
-  /// One writer.
+  /// Runs one writer.
   private static func write(
     _ shape: SustainedShape, _ plan: Plan, _ dataset: Dataset, to engine: any KeyValueEngine,
     seed: Int, until end: UInt64
@@ -138,8 +138,8 @@ extension EngineRun {
     return histogram
   }
 
-  /// Values for a few turns. Single documents of a turn are in one list, whose writes the engine
-  /// times one by one.
+  /// Values for a few turns. The single documents of a turn are in one list, whose writes the
+  /// engine times one by one.
   private static func pool(_ dataset: Dataset, documentsPerWrite: Int) -> [[RowList]] {
     let rowsPerList = documentsPerWrite == 1 ? documentsPerTurn : documentsPerWrite
     return (0..<16).map { part in

@@ -1,4 +1,4 @@
-// What is printed and written after sustained writing: a line per engine and size of a commit.
+// The printed and written report of sustained writing: a line for each engine and size of a commit.
 
 import BenchmarkKit
 import Foundation

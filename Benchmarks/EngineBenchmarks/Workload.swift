@@ -1,9 +1,9 @@
-// The workloads by name, each with its unit, which direction is better, and the phase of a run that
-// measures it. The names are a contract: tables and checks elsewhere look rows up by them.
+// The workloads by name, each with its unit, the better direction, and the phase of a run that
+// measures it. The names are a contract: tables and checks elsewhere find rows by them.
 
 import BenchmarkKit
 
-/// One thing that is measured.
+/// One measured workload.
 enum Workload: String, CaseIterable, Codable {
   case load
   case putProcess = "single put .process"
@@ -46,8 +46,8 @@ enum Workload: String, CaseIterable, Codable {
 
   var lowerIsBetter: Bool { !unit.hasSuffix("/s") }
 
-  /// What an encrypted database's figure is to be at most of one's in the clear, or at least where
-  /// more is better; nil where nothing was set.
+  /// The largest acceptable figure of an encrypted database relative to a plain one, or the
+  /// smallest if more is better; nil without a goal.
   var sealedFactor: Double? {
     switch self {
     case .getUniform: 1.03
@@ -58,7 +58,7 @@ enum Workload: String, CaseIterable, Codable {
     }
   }
 
-  /// Whether the engines have anything to do with it.
+  /// Whether the engines affect it.
   var comparesEngines: Bool { self != .deviceWrite }
 
   var phase: Phase {
@@ -76,23 +76,23 @@ enum Workload: String, CaseIterable, Codable {
   }
 }
 
-/// A part of a run: a process of its own, so that memory is counted from nothing, on the databases
-/// that the phases before it left.
+/// A part of a run: a separate process, so that memory is counted from zero, on the databases of
+/// the phases before it.
 enum Phase: String, CaseIterable, Codable {
   case load
   case read
   case readLimited
-  /// In a group of processes with a limit on all memory.
+  /// In a group of processes with a memory limit.
   case readEqual
   case write
   case share
   case readSmall
   case overwrite
-  /// Leaves logs behind, as a process that is killed does.
+  /// Leaves its logs unclosed, as a killed process does.
   case crash
   case recover
 
-  /// Whether it works on what `load` made.
+  /// Whether it uses the database of `load`.
   var needsLoad: Bool {
     switch self {
     case .read, .readLimited, .readEqual, .write, .share: true
@@ -103,29 +103,29 @@ enum Phase: String, CaseIterable, Codable {
   /// Only Ondol's logs are measured.
   var isOndolsOnly: Bool { self == .crash || self == .recover }
 
-  /// What it finds is the same each time, and it takes long.
+  /// Its result is the same each time, and it takes long.
   var onlyOnce: Bool { self == .overwrite }
 }
 
-/// What one run of one engine found for one workload.
+/// The result of one run of one engine for one workload.
 struct Measurement: Codable {
   var workload: Workload
   var value: Double
-  /// How single operations were spread, where they were timed.
+  /// The spread of single operations, if they were timed.
   var spread: Spread?
-  /// Of what was read; `nil` where nothing is, or where the run itself has compared it.
+  /// The checksum of the reads; `nil` if there are none, or if the run itself has compared it.
   var checksum: UInt64?
-  /// What the writer beside the readers attained, in documents a second.
+  /// The rate of the writer beside the readers, in documents a second.
   var attained: Double?
 }
 
-/// All that one run of one engine, or one phase of it, found.
+/// The result of one run of one engine, or of one phase of it.
 struct RunResult: Codable {
   var engine: String
   var version: String
   var settings: String
   var measurements: [Measurement] = []
-  /// What settling after the load took; not part of the load's figure.
+  /// The duration of settling after the load, which the load's figure does not include.
   var settleSeconds: Double?
   var sustained: [SustainedFigures] = []
 }

@@ -1,4 +1,4 @@
-// GRDB's observations, each of one query by an indexed column. Every commit to the table has each
+// GRDB's observations, each of one query by an indexed column. Every commit to the table makes each
 // of them fetch again, so there are a thousand at most, and few deliveries beside them are timed.
 
 #if PEER_GRDB
@@ -54,7 +54,7 @@
       }
     }
 
-    /// Observations of one user each, none of whom anything is written for.
+    /// Observations of one user each. Nothing is written for these users.
     private static func observe(_ count: Int, in pool: DatabasePool) -> [AnyDatabaseCancellable] {
       (0..<count).map { (user: Int) in
         ValueObservation.tracking { database in
@@ -80,7 +80,7 @@
       return withExtendedLifetime(observations) { median(times[1]) / median(times[0]) }
     }
 
-    /// From the call of a write to the listener that has its value.
+    /// Times from the call of a write to the listener that has its value.
     private static func delivery(
       beside count: Int, times deliveries: Int, _ directory: String
     ) async throws -> Figure? {
@@ -97,7 +97,7 @@
       for number in 0..<deliveries {
         let start = clock.now
         async let written: Void = write(number, user: -7, to: pool)
-        // The first value may come twice, and is not what was written.
+        // The first value may come twice, and is not the written one.
         while let value = try await values.next(), value != number + 1 {}
         times.append((clock.now - start).microseconds)
         try await written

@@ -1,6 +1,7 @@
-// The observation suite: what a write pays for those who listen and are not concerned, and how soon
-// those who are hear of it. Ondol beside GRDB, whose observations are the closest there is. The
-// program starts itself once per engine and run. `Scripts/bench --suite observation` builds it.
+// The observation suite: what a write pays for listeners that it does not affect, and how soon the
+// affected ones receive it. It compares Ondol with GRDB, whose observations are the closest
+// equivalent. The program starts itself once for each engine and run. `Scripts/bench --suite
+// observation` builds it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -10,7 +11,7 @@ import Foundation
 struct ObservationBenchmarks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench --suite observation",
-    abstract: "Writes beside many listeners, and times what they are told.")
+    abstract: "Writes beside many listeners, and times their deliveries.")
 
   @OptionGroup var options: SuiteOptions
 
@@ -26,7 +27,7 @@ struct ObservationBenchmarks: AsyncParsableCommand {
     try options.tell(report)
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let engine = engines.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")
@@ -42,17 +43,17 @@ struct ObservationBenchmarks: AsyncParsableCommand {
   }
 }
 
-/// Who is measured.
+/// A measured engine.
 protocol ObservedEngine: SendableMetatype {
   static var name: String { get }
 
-  /// The figure of a workload; nil where the engine has nothing like it.
+  /// Returns the figure of a workload; nil if the engine has no equivalent.
   static func measure(
     _ workload: Workload, _ plan: Plan, in directory: String
   ) async throws -> Figure?
 }
 
-/// What was found for a workload.
+/// The result of a workload.
 struct Figure {
   var value: Double
   var spread: Spread?
@@ -69,7 +70,7 @@ struct Figure {
   }
 }
 
-/// A listener was told something else than what was written.
+/// A listener received another value than the written one.
 struct WrongSnapshot: Error {}
 
 private let engines: [any ObservedEngine.Type] = {

@@ -1,5 +1,5 @@
-// Ondol's listeners: iterators that have had their first snapshot. Those that are not concerned are
-// kept as they are; each listens to another user, or to another range of prices.
+// Ondol's listeners: iterators that have received their first snapshot. The unaffected ones stay as
+// they are. Each listens to another user, or to another range of prices.
 
 import BenchmarkKit
 import Ondol
@@ -30,7 +30,8 @@ enum OndolListeners: ObservedEngine {
       at: directory, options: .init(durability: .process, cacheSize: 256 << 20))
   }
 
-  /// Listeners to one user or one range of prices each; none of them to what the writes write.
+  /// Listeners to one user or one range of prices each. None of them listens to the written
+  /// documents.
   private static func listen(
     _ count: Int, to orders: CollectionReference
   ) async throws -> [Listener] {
@@ -66,7 +67,7 @@ enum OndolListeners: ObservedEngine {
       try await collection.createIndex(on: ["price"])
     }
     let listeners = try await listen(count, to: orders[1])
-    // Both take turns, so that the machine's moods are the same for both.
+    // Both take turns, so that the machine's state affects both alike.
     var times: [[Double]] = [[], []]
     for group in 0..<plan.groups {
       for side in [0, 1] {
@@ -85,7 +86,7 @@ enum OndolListeners: ObservedEngine {
     return median(times[1]) / median(times[0])
   }
 
-  /// From the call of the write to the listener that has the snapshot.
+  /// Times from the call of a write to the listener that has the snapshot.
   private static func delivery(
     beside count: Int, _ plan: Plan, _ directory: String
   ) async throws -> Figure? {
@@ -112,8 +113,8 @@ enum OndolListeners: ObservedEngine {
     return Figure(microseconds: times)
   }
 
-  /// From the call of the write to a listener that knows of the writer only what its files say. The
-  /// writes come further apart than the reader's looks at the least.
+  /// Times from the call of a write to a listener that knows the writer only from its files. The
+  /// writes are further apart than the shortest interval between the reader's looks.
   private static func deliveryBesideWriter(
     _ plan: Plan, _ directory: String
   ) async throws -> Figure? {
@@ -137,7 +138,8 @@ enum OndolListeners: ObservedEngine {
     return Figure(microseconds: times)
   }
 
-  /// Until all of 10,000 who ask the same have had it, each in a task of its own.
+  /// Times until all of 10,000 listeners with the same query have the snapshot, each in a task of
+  /// its own.
   private static func identical(_ plan: Plan, _ directory: String) async throws -> Double {
     let database = try await open(directory)
     let orders = database.collection("orders")
@@ -165,8 +167,8 @@ enum OndolListeners: ObservedEngine {
     }
   }
 
-  /// What a listener pays for a snapshot of many documents of which one has changed, its changes
-  /// included.
+  /// The cost for a listener of a snapshot with many documents of which one has changed, including
+  /// its changes.
   private static func largeResult(_ plan: Plan, _ directory: String) async throws -> Figure? {
     let database = try await open(directory)
     let orders = database.collection("orders")
@@ -193,7 +195,7 @@ enum OndolListeners: ObservedEngine {
     return Figure(microseconds: times)
   }
 
-  /// What the process grows by while somebody who listens sleeps through many writes.
+  /// The growth of the process while an idle listener leaves many writes unread.
   private static func idle(_ plan: Plan, _ directory: String) async throws -> Double {
     let without = try await memory(listening: false, plan, directory + "/without")
     let with = try await memory(listening: true, plan, directory + "/with")
@@ -203,7 +205,7 @@ enum OndolListeners: ObservedEngine {
     return Double(max(0, with - without, largeWith - largeWithout)) / 1e6
   }
 
-  /// What memory grows by while large documents come into a result that nobody asks for.
+  /// The growth of memory while large documents enter a result that nobody reads.
   private static func largeMemory(
     listening: Bool, _ plan: Plan, _ directory: String
   ) async throws -> Int {

@@ -1,19 +1,19 @@
-// What is measured, and how much of it.
+// The measurements, and their amounts.
 
 import BenchmarkKit
 
 enum Workload: String, SuiteWorkload {
-  /// A write beside listeners that it does not concern, as a ratio to one beside none.
+  /// A write beside unaffected listeners, as a ratio to one without listeners.
   case writeBeside100000 = "write beside 100000 listeners"
-  /// The same with as many as an engine bears that asks each of them.
+  /// The same with as many listeners as an engine can handle that queries for each of them.
   case writeBeside1000 = "write beside 1000 listeners"
-  /// To the only listener there is.
+  /// A delivery to the only listener.
   case delivery = "delivery p50"
-  /// To one of many, the others of whom it does not concern; as many as an engine bears that asks
-  /// each of them, and more.
+  /// A delivery to one of many listeners, while the others are unaffected: as many as an engine can
+  /// handle that queries for each of them, and more.
   case deliveryBeside1000 = "delivery beside 1000 p50"
   case deliveryBeside100000 = "delivery beside 100000 p50"
-  /// To a listener in another open, which only reads, of the same files.
+  /// A delivery to a listener in another open of the same files, which only reads.
   case besideWriter = "delivery beside the writer p50"
   case identical = "delivery to 10000 identical"
   case largeResult = "1 of 100000 results changes"
@@ -38,7 +38,7 @@ enum Workload: String, SuiteWorkload {
 }
 
 struct Plan: Codable {
-  /// Results of the large query.
+  /// The number of results of the large query.
   var documents: Int
   var quick: Bool
   var workloads: [Workload] = []
@@ -48,15 +48,15 @@ struct Plan: Codable {
     self.quick = quick
   }
 
-  /// Writes timed together, and how many times.
+  /// The number of writes that are timed together, and the number of times.
   var groupSize: Int { 200 }
   var groups: Int { quick ? 20 : 100 }
-  /// Deliveries timed.
+  /// The number of timed deliveries.
   var deliveries: Int { quick ? 500 : 3_000 }
-  /// The same where each takes long.
+  /// The same for deliveries that take long.
   var slowDeliveries: Int { quick ? 20 : 100 }
-  /// Writes that one who never reads sleeps through.
+  /// The number of writes that an idle listener leaves unread.
   var sleptThrough: Int { quick ? 100_000 : 1_000_000 }
-  /// The same of documents of 200 kB.
+  /// The same for documents of 200 kB.
   var largeSleptThrough: Int { quick ? 500 : 1_900 }
 }

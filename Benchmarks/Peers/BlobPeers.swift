@@ -1,6 +1,6 @@
-// Two ways to keep bytes without a blob store, at the durability of Ondol's default: a put is on
-// the device when it returns. A plain file for each content, written, synced, and its name with it;
-// and a row for each content in SQLite.
+// Two ways to keep bytes without a blob store, with the durability of Ondol's default: a put is on
+// the device when it returns. One has a plain file for each content, written and synced together
+// with its name. The other has a row for each content in SQLite.
 
 import Foundation
 import OndolPlatform

@@ -1,20 +1,19 @@
 // The documents: keys and values that are the same for every engine and every run, made by a few
-// multiplications from a document's number. Keys are 16 bytes, random unless another order is asked
-// for. Half of a value is random, half is text that repeats, so that it compresses to a bit over
-// half.
+// multiplications from a document's number. Keys have 16 bytes and are random unless the options
+// ask for another order. Half of a value is random, half is repeating text, so that it compresses
+// to a bit over half.
 
 package import CPeers
 
-/// Keys as they lie in memory: each twenty bytes, of which the first four name a keyspace, for
-/// engines that share one key order among many collections, and the other sixteen are the
-/// document's own.
+/// Keys in memory: each has twenty bytes. The first four name a keyspace, for engines that share
+/// one key order among many collections, and the other sixteen are the document's own.
 package struct KeyList: Sendable {
   package static let stride = 20
   package static let prefixLength = 4
   package static let keyLength = 16
   /// The keyspace, high byte first.
   package static let keyspace: [UInt8] = [0, 0, 0x10, 0]
-  /// Where the keyspace ends.
+  /// The end of the keyspace.
   package static let nextKeyspace: [UInt8] = [0, 0, 0x10, 1]
 
   package private(set) var bytes: [UInt8] = []
@@ -48,7 +47,7 @@ package struct KeyList: Sendable {
     return list
   }
 
-  /// The keys in lists of so many, without what is left at the end.
+  /// Returns the keys in lists of equal size, without the rest at the end.
   package func parts(of count: Int) -> [KeyList] {
     let length = count * Self.stride
     return (0..<self.count / count).map { number in
@@ -97,7 +96,7 @@ package struct RowList: Sendable {
     for index in 0..<count { keys.append(key(index)) }
   }
 
-  /// What reading these rows back must give.
+  /// The expected checksum of reading these rows back.
   package var checksum: UInt64 {
     withRows { rows in
       var checksum = Checksum()
@@ -130,7 +129,7 @@ extension peer_rows {
   }
 }
 
-/// In which order documents arrive, as their keys sort.
+/// The order in which documents arrive, relative to their keys.
 package enum KeyOrder: String, CaseIterable, Codable, Sendable {
   /// Anywhere among the others.
   case random
@@ -191,7 +190,7 @@ package struct Dataset: Sendable {
     """.utf8)
 }
 
-/// A small random source that gives the same numbers everywhere.
+/// A small random source with the same numbers everywhere.
 package struct SplitMix: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

@@ -1,17 +1,18 @@
-// What a database of documents must do to be measured. As with the engines, each call is a loop
-// inside the adapter over arguments that were made before the clock started; of each document found
-// two fields are read and summed, or it is decoded as a whole and all its fields are.
+// The calls that a measured document database must support. As with the engines, each call is a
+// loop inside the adapter over arguments that exist before the clock starts. The loop reads and
+// sums two fields of each document that it finds, or decodes the whole document and sums all its
+// fields.
 
 package import Foundation
 
-/// Where documents are.
+/// A place of documents.
 package enum DocumentPlace: String, Sendable, CaseIterable {
   /// All of them, with three indexes: `email`; `user` and `date`; `category` and `price`,
   /// descending.
   case diary
-  /// Some more, without an index.
+  /// Further documents, without an index.
   case archive
-  /// Still more, which are decoded in one go.
+  /// Further documents, which are decoded in one pass.
   case export
 }
 
@@ -37,7 +38,7 @@ package struct WeekQuery: Sendable {
   }
 }
 
-/// The twenty dearest of a category below a price.
+/// The twenty most expensive documents of a category below a price.
 package struct PageQuery: Sendable {
   package static let length = 20
   package var category: String
@@ -53,21 +54,21 @@ package struct PageQuery: Sendable {
 package protocol DocumentStore: AnyObject, Sendable {
   static var name: String { get }
   static var version: String { get }
-  /// The settings that matter, in one line, for the reader of the table.
+  /// The important settings in one line, for the reader of the table.
   static var settings: String { get }
 
-  /// Opens the database in the directory, which exists; commits survive the process being killed.
+  /// Opens the database in the existing directory. Commits survive the kill of the process.
   static func open(_ directory: String, cacheBytes: Int) async throws -> Self
 
-  /// Makes the places and the indexes.
+  /// Creates the places and the indexes.
   func prepare() async throws
 
   /// Writes the documents in one commit.
   func write(_ records: [IdentifiedRecord], to place: DocumentPlace) async throws
 
-  /// Gets each document of the diary as it is now.
+  /// Gets each document of the diary in its newest state.
   ///
-  /// - Returns: the fold of their `name` and `user`, as from all calls below unless they say
+  /// - Returns: the fold of their `name` and `user`, as in all calls below unless they say
   ///   otherwise.
   func get(_ ids: [String]) async throws -> UInt64
 
@@ -82,7 +83,7 @@ package protocol DocumentStore: AnyObject, Sendable {
   /// Finds seven documents for each query, by date.
   func weeks(_ queries: [WeekQuery]) async throws -> UInt64
 
-  /// Finds twenty documents for each query, the dearest first.
+  /// Finds twenty documents for each query, the most expensive first.
   func pages(_ queries: [PageQuery]) async throws -> UInt64
 
   /// Finds the documents of the archive with each of the names, without an index.
@@ -90,19 +91,19 @@ package protocol DocumentStore: AnyObject, Sendable {
 
   /// Decodes everything in `export`.
   ///
-  /// - Returns: the sum of the checksums of the records, in whatever order they come.
+  /// - Returns: the sum of the checksums of the records, in any order.
   func decodeAll() async throws -> UInt64
 
   /// Writes files into the listing, which has no index yet, in one commit.
   func write(_ files: [(id: String, file: ListedFile)]) async throws
 
-  /// Makes an index of the listing.
+  /// Creates an index of the listing.
   func build(_ index: ListingIndex) async throws
 
-  /// How many files are listed.
+  /// Counts the listed files.
   func countAll() async throws -> UInt64
 
-  /// How many files are deeper than `ListedFile.depth`, without an index.
+  /// Counts the files deeper than `ListedFile.depth`, without an index.
   func countDeep() async throws -> UInt64
 
   /// Counts the files of each section, by its index.
@@ -110,24 +111,24 @@ package protocol DocumentStore: AnyObject, Sendable {
   /// - Returns: the fold of sections and counts, in the order of the sections.
   func groupBySection() async throws -> UInt64
 
-  /// Counts the files of each package that have the ending, which no index has.
+  /// Counts the files of each package with the ending, which no index contains.
   ///
   /// - Returns: the fold of packages and counts, in the order of the packages.
   func groupByPackage() async throws -> UInt64
 
   /// Finds the first files between the paths, without an index.
   ///
-  /// - Returns: the fold of the paths found.
+  /// - Returns: the fold of the paths.
   func paths(_ query: PathQuery) async throws -> UInt64
 
-  /// Brings the data into the shape it is best read in.
+  /// Brings the data into the best form for reading.
   func settle() async throws
 
   func close() async throws
 }
 
 extension Checksum {
-  /// Adds the two fields that are read of a document.
+  /// Adds the two fields that a loop reads of a document.
   @inline(__always)
   package mutating func add(name: String, user: Int) {
     add(name)

@@ -1,6 +1,6 @@
-// SQLite's full-text index, FTS5, as a table of one column that keeps its texts itself, with
-// statements prepared once, in C. By words with the tokenizer unicode61, by three letters with the
-// tokenizer trigram.
+// SQLite's full-text index, FTS5, as a table of one column that stores its texts itself, with
+// statements prepared once, in C. Words use the tokenizer unicode61, three letters the tokenizer
+// trigram.
 
 #if PEER_SQLITE
   import CSQLite
@@ -36,7 +36,7 @@
     }
   }
 
-  /// `@unchecked`: one task at a time uses it.
+  /// `@unchecked`: only one task at a time uses it.
   package class FTS5Store: @unchecked Sendable {
     private let database: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
@@ -79,7 +79,7 @@
       var text = text
       text.withUTF8 { bytes in
         bytes.withMemoryRebound(to: CChar.self) { characters in
-          // -1 stands for SQLITE_TRANSIENT: SQLite copies.
+          // -1 is SQLITE_TRANSIENT: SQLite copies.
           let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
           sqlite3_bind_text(
             statement, place, characters.baseAddress, Int32(characters.count), copies)

@@ -1,6 +1,6 @@
-// GRDB: the same Codable records in a table with a typed column for each field; arrays and maps are
-// JSON in a column, which is how GRDB stores them. Statements are prepared once. Reads are single
-// statements, each of which sees the newest state, so they go without a transaction of their own.
+// GRDB: the same Codable records in a table with a typed column for each field. Arrays and maps are
+// JSON in a column, as GRDB stores them. Statements are prepared once. Reads are single statements
+// that each see the newest state, so they need no transaction of their own.
 
 #if PEER_GRDB
   import CPeers

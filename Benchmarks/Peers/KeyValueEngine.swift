@@ -1,25 +1,25 @@
-// What every engine must do to be measured: calls so coarse that going through a protocol costs
-// nothing. Each call is a loop inside the adapter, over keys and values that were made before the
-// clock started, in the engine's own best way. Whatever is read is summed byte for byte, by the
-// same function for all.
+// The calls that a measured engine must support. They are so coarse that the protocol costs
+// nothing. Each call is a loop inside the adapter, in the engine's own best way, over keys and
+// values that exist before the clock starts. The same function sums every byte that any engine
+// reads.
 
 import CPeers
 
-/// What a commit survives once it has been acknowledged.
+/// What an acknowledged commit survives.
 package enum CommitDurability: String, Sendable {
-  /// The process being killed: the bytes have been handed to the system.
+  /// The kill of the process: the bytes have been passed to the system.
   case process
   /// A power cut: the bytes have been synced.
   case power
 }
 
-/// How an engine is opened.
+/// The options for opening an engine.
 package struct OpenOptions: Sendable {
   package var directory: String
   package var cacheBytes: Int
   package var durability: CommitDurability
-  /// Whether everything in memory counts against the cache: indexes, filters and what is written.
-  /// Ondol's always does; RocksDB's does when asked.
+  /// Whether everything in memory counts against the cache: indexes, filters and new writes. In
+  /// Ondol it always does; in RocksDB an option decides.
   package var cacheIsAll: Bool
 
   package init(
@@ -32,31 +32,31 @@ package struct OpenOptions: Sendable {
   }
 }
 
-/// An engine under measurement, open on a directory of its own. Used by one thread or task at a
-/// time; another takes a `session`.
+/// A measured engine, open on a directory of its own. One thread or task at a time uses it; another
+/// takes a `session`.
 package protocol KeyValueEngine: AnyObject, Sendable {
   static var name: String { get }
   static var version: String { get }
-  /// The settings that matter, in one line, for the reader of the table.
+  /// The important settings in one line, for the reader of the table.
   static var settings: String { get }
 
-  /// Opens the database in the directory, which exists, and makes it when there is none.
+  /// Opens the database in the existing directory, and creates it if there is none.
   static func open(_ options: OpenOptions) async throws -> Self
 
-  /// Whether its calls block, so that each of many concurrent writers needs a thread of its own;
-  /// otherwise a task will do.
+  /// Whether its calls block, so that each concurrent writer needs a thread of its own. Otherwise a
+  /// task is enough.
   static var blocks: Bool { get }
 
-  /// The same database for one more thread or task. It ends with the database.
+  /// Returns the same database for one more thread or task. It ends with the database.
   func session() async throws -> Self
 
   /// Writes all rows in one commit.
   func write(_ rows: RowList) async throws
 
-  /// Writes each row in a commit of its own and gives back how long each took.
+  /// Writes each row in a commit of its own and returns the time of each.
   func writeEach(_ rows: RowList) async throws -> [UInt64]
 
-  /// Reads the value of each key, each get seeing the newest state.
+  /// Reads the value of each key. Each get sees the newest state.
   ///
   /// - Returns: the fold of the values' sums.
   func get(_ keys: KeyList) async throws -> UInt64
@@ -64,11 +64,11 @@ package protocol KeyValueEngine: AnyObject, Sendable {
   /// Reads all rows in key order.
   func scan() async throws -> Scan
 
-  /// For each key, reads `limit` rows from the first at or after it, each seek seeing the newest
+  /// Reads `limit` rows for each key, from the first at or after it. Each seek sees the newest
   /// state.
   func seek(_ keys: KeyList, limit: Int) async throws -> UInt64
 
-  /// Brings the data into the shape it is best read in, and out of memtables and logs.
+  /// Brings the data into the best form for reading, and out of memtables and logs.
   func settle() async throws
 
   /// Closes the database and all its sessions.
@@ -78,7 +78,7 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 extension KeyValueEngine {
   package static var blocks: Bool { true }
 
-  /// Writes row after row with `put`, which commits, and gives back how long each took.
+  /// Writes row after row with `put`, which commits, and returns the time of each.
   @inline(__always)
   func timeEach(_ rows: RowList, _ put: (peer_rows, Int) throws -> Void) throws -> [UInt64] {
     try rows.withRows { rows in
@@ -93,7 +93,7 @@ extension KeyValueEngine {
   }
 }
 
-/// What a scan saw.
+/// The result of a scan.
 package struct Scan: Equatable {
   package var count: UInt64
   package var checksum: UInt64
@@ -122,7 +122,7 @@ package struct PeerError: Error, CustomStringConvertible {
   }
 }
 
-/// The fold of the sums of what was read.
+/// The fold of the sums of the reads.
 package struct Checksum: Sendable {
   package var value: UInt64 = 0
 

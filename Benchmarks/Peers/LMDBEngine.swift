@@ -1,12 +1,12 @@
 // LMDB: a copy-on-write B+tree in a memory map. Values are read in place. `.process` turns syncing
-// off: what was committed is in the page cache and outlives the process, but a system crash may
-// leave the file broken, because pages then reach the disk in any order.
+// off. Committed pages are in the page cache and outlive the process, but a system crash may leave
+// the file broken, because pages then reach the disk in any order.
 
 #if PEER_LMDB
   import CLMDB
   import CPeers
 
-  /// A session: a read transaction and a cursor of its own, in the environment of all.
+  /// A session: a read transaction and a cursor of its own, in the shared environment.
   ///
   /// `@unchecked`: one thread at a time uses a session, and LMDB guards the environment.
   package final class LMDBEngine: KeyValueEngine, @unchecked Sendable {

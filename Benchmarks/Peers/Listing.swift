@@ -1,5 +1,5 @@
-// The small documents of the documents' suite: the files of a distribution's packages, five short
-// fields each. They are counted, grouped and looked through as a whole.
+// The small documents of the documents' suite: the files of a distribution's packages, with five
+// short fields each. The suite counts and groups them, and reads all of them.
 
 import CPeers
 
@@ -7,7 +7,7 @@ import CPeers
 package struct ListedFile: Codable, Sendable {
   package static let sections = 60
   package static let packages = 1_500
-  /// Files are deeper than that or not.
+  /// The depth that some files exceed.
   package static let depth = 9
   /// Files with this ending are grouped.
   package static let ending = "so"
@@ -20,7 +20,7 @@ package struct ListedFile: Codable, Sendable {
 
   /// File `number` of `count`.
   package init(_ number: Int, of count: Int) {
-    // No divisor of any count in use, so the paths are in an order of their own.
+    // The factor divides no count in use, so the paths have an order of their own.
     path = "usr/share/doc/\(number * 7_919 % count)/copyright"
     depth = number % 13
     section = "section \(number % Self.sections)"
@@ -43,14 +43,14 @@ package struct PathQuery: Sendable {
   }
 }
 
-/// The fields that an index of the listing is over.
+/// The fields of an index of the listing.
 package enum ListingIndex: Sendable, CaseIterable {
   case section
   case sectionAndEnding
 }
 
 extension Checksum {
-  /// Adds a group and how many are in it.
+  /// Adds a group and its count.
   @inline(__always)
   package mutating func add(group: String, count: Int) {
     add(group)

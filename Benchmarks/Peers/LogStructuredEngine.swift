@@ -1,9 +1,9 @@
 // LevelDB and RocksDB: log-structured merge trees with one interface. Their loops are in C++, in
-// CPeers; here is what Swift sees of them, once for both.
+// CPeers. This file has the Swift side, once for both.
 
 package import CPeers
 
-/// What tells one log-structured library from the other.
+/// The difference between the two log-structured libraries.
 package protocol LogStructuredLibrary: SendableMetatype {
   static var name: String { get }
   static var settings: String { get }
@@ -26,7 +26,7 @@ package enum RocksDB: LogStructuredLibrary {
   package static let library = LSM_ROCKSDB
 }
 
-/// A database of such a library. Any thread may use it at any time, so every session is this one.
+/// A database of such a library. Any thread may use it at any time, so it is its own session.
 ///
 /// `@unchecked`: the libraries promise that an open database may be used by any thread.
 package final class LogStructuredEngine<Library: LogStructuredLibrary>: KeyValueEngine,

@@ -1,6 +1,6 @@
-// The documents of the documents' suite: about 1 KB of ten fields, as an app's model would have
-// them, made from a document's number, the same for every engine and run. They are the days of many
-// people's diaries, so that a query for a week is one over a person and seven dates.
+// The documents of the documents' suite: about 1 KB with ten fields, as in an app's model, made
+// from a document's number and the same for every engine and run. They are the days of many
+// people's diaries, so a query for a week is one over a person and seven dates.
 
 import CPeers
 package import Foundation
@@ -82,12 +82,12 @@ extension Record {
 
   package static func category(_ number: Int) -> String { "category \(number)" }
 
-  /// Different for all documents of a category, and exact in few decimals.
+  /// Different for all documents of a category, and exact in a few decimals.
   package static func price(_ number: Int) -> Double {
     Double((number / categories * 7_919) % 2_097_143) * 0.25
   }
 
-  /// Every byte of every field, summed.
+  /// The sum of every byte of every field.
   package var checksum: UInt64 {
     var checksum = Checksum()
     for text in [name, email, category, note, address.street, address.city] { checksum.add(text) }
@@ -110,7 +110,7 @@ extension Record {
     candle forest meadow pocket ribbon saddle temple velvet walnut yellow button castle
     """.split(separator: " ").map(String.init)
 
-  /// Text that notes are cut from: words in random order, which compress as words do.
+  /// The text that notes are cut from: words in random order, which compress as words do.
   private static let text: [UInt8] = {
     var random = SplitMix(state: 7)
     var text: [UInt8] = []

@@ -1,4 +1,4 @@
-// SQLCipher: SQLite whose pages are sealed, each with AES-256-CBC and an HMAC of its own. Its
+// SQLCipher: SQLite with encrypted pages, each with AES-256-CBC and an HMAC of its own. Its
 // functions have SQLite's names, so it is loaded and not linked.
 
 #if PEER_SQLCIPHER && PEER_SQLITE
@@ -10,7 +10,7 @@
     package static let settings =
       "as SQLite, with a key of 32 bytes that is used as it is, pages of 4 KiB and an HMAC for each"
 
-    /// The key comes first of all; 3 has pages of 1 KiB unless told, 4 of 4 KiB.
+    /// The key must come first. By default, version 3 has pages of 1 KiB and version 4 of 4 KiB.
     package static let opening = """
       PRAGMA key = "x'\(String(repeating: "5a", count: 32))'";
       PRAGMA cipher_page_size = 4096;
@@ -21,7 +21,7 @@
       return loaded
     }
 
-    /// By the names it has on Linux, on a Mac, and where Homebrew puts it.
+    /// The names on Linux, on a Mac, and in Homebrew's folder.
     private static let loaded: sqlite_calls? = {
       let names = [
         "libsqlcipher.so", "libsqlcipher.dylib", "/opt/homebrew/lib/libsqlcipher.dylib",
@@ -34,7 +34,7 @@
       return nil
     }()
 
-    /// Its own number, and that of the SQLite in it.
+    /// Its own version, and that of the SQLite in it.
     package static let version: String = {
       guard let calls = loaded, let number = calls.libversion() else { return "not found" }
       let sqlite = String(cString: number)

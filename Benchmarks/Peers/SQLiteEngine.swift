@@ -7,16 +7,16 @@
   package import CSQLite
   import Foundation
 
-  /// What tells one library with SQLite's interface from another.
+  /// The difference between libraries with SQLite's interface.
   package protocol SQLiteLibrary: SendableMetatype {
     static var name: String { get }
     static var version: String { get }
     static var settings: String { get }
 
-    /// What a connection does before all else.
+    /// The first statements of a connection.
     static var opening: String { get }
 
-    /// The library's functions; throws when it is not on this machine.
+    /// Returns the library's functions. Throws if this machine does not have the library.
     static func calls() throws -> sqlite_calls
   }
 
@@ -31,9 +31,9 @@
     package static func calls() -> sqlite_calls { sqlite_linked_calls() }
   }
 
-  /// A session: a connection of its own for reading. Writing goes through the first connection, one
-  /// at a time behind a lock, because SQLite has one writer, and each other connection that wrote
-  /// would throw away the caches of the rest.
+  /// A session: a connection of its own for reading. Writes go through the first connection, one at
+  /// a time under a lock, because SQLite has one writer, and any other connection that wrote would
+  /// invalidate the caches of the rest.
   ///
   /// `@unchecked`: one thread at a time reads with a session, and the lock guards the writer.
   package final class SQLiteEngine<Library: SQLiteLibrary>: KeyValueEngine, @unchecked Sendable {
@@ -134,7 +134,7 @@
 
     @inline(__always)
     private func put(_ rows: peer_rows, _ index: Int) throws {
-      // Passing no destructor means that the bytes stay where they are until the step is done.
+      // Passing no destructor promises that the bytes stay in place until the step is done.
       _ = calls.bind_blob(insert, 1, rows.keys[index], Int32(rows.keys.length), nil)
       _ = calls.bind_blob(insert, 2, rows.value(index), Int32(rows.value_length), nil)
       try run(insert)

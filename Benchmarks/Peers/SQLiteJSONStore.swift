@@ -1,13 +1,13 @@
-// SQLite as a document database: a table of ids and JSON texts, with indexes over expressions, and
-// statements prepared once, in C. Two fields of a document are taken out of the text by SQLite
-// itself; whole documents are decoded with Foundation's decoder.
+// SQLite as a document database: a table of ids and JSON texts, with indexes on expressions, and
+// statements prepared once, in C. SQLite itself extracts two fields of a document from the text.
+// Foundation's decoder decodes whole documents.
 
 #if PEER_SQLITE
   import CPeers
   import CSQLite
   import Foundation
 
-  /// `@unchecked`: one task at a time uses it.
+  /// `@unchecked`: only one task at a time uses it.
   package final class SQLiteJSONStore: DocumentStore, @unchecked Sendable {
     package static let name = "SQLite JSON"
     package static let version = SQLITE_VERSION
@@ -289,8 +289,8 @@
   }
 
   extension Record {
-    /// The document as JSON, put together by hand because Foundation's encoder takes several times
-    /// as long. No text here has a character that JSON escapes.
+    /// The document as JSON, written by hand because Foundation's encoder takes several times as
+    /// long. No text here contains a character that JSON escapes.
     fileprivate var json: String {
       """
       {"name":"\(name)","email":"\(email)","user":\(user),\

@@ -1,5 +1,6 @@
-// What a full-text index must do to be measured. Each call is a loop inside the adapter over
-// arguments that were made before the clock started; of each document found the whole text is read.
+// The calls that a measured full-text index must support. Each call is a loop inside the adapter
+// over arguments that exist before the clock starts. The loop reads the whole text of each document
+// that it finds.
 
 /// A text and its number.
 package struct SearchedText: Sendable {
@@ -12,37 +13,37 @@ package struct SearchedText: Sendable {
   }
 }
 
-/// What is looked for.
+/// A search.
 package enum SearchQuestion: Sendable {
-  /// Any of the words; those with more of them are better.
+  /// Any of the words. Texts with more of them are better.
   case words([String])
-  /// The words one behind the other.
+  /// The words in direct succession.
   case phrase([String])
-  /// Words that begin so.
+  /// Words with this beginning.
   case prefix(String)
   /// Two syllables of Hangul anywhere in a word.
   case syllables(String)
 }
 
-/// An index of words under measurement, open in a directory of its own.
+/// A measured index of words, open in a directory of its own.
 package protocol SearchStore: AnyObject, Sendable {
   static var name: String { get }
-  /// The settings that matter, in one line, for the reader of the table.
+  /// The important settings in one line, for the reader of the table.
   static var settings: String { get }
-  /// Whether a word is found as a word, so that counts can be compared.
+  /// Whether it finds whole words, so that counts can be compared.
   static var findsWords: Bool { get }
 
-  /// Opens the index in the directory, which exists; commits survive the process being killed.
+  /// Opens the index in the existing directory. Commits survive the kill of the process.
   static func open(_ directory: String) async throws -> Self
   /// Puts the texts in one commit.
   func put(_ texts: [SearchedText]) async throws
-  /// Waits for what goes on in the background.
+  /// Waits for background work.
   func settle() async throws
   /// Whether the engine can answer such questions.
   func canAnswer(_ question: SearchQuestion) -> Bool
-  /// Reads the ten best of each question; gives back the bytes read.
+  /// Reads the ten best results of each question. Returns the bytes read.
   func top(_ questions: [SearchQuestion]) async throws -> Int
-  /// How many documents there are in all.
+  /// Returns the total number of matching documents.
   func count(_ question: SearchQuestion) async throws -> Int
   func close() async throws
 }

@@ -1,11 +1,11 @@
-// WiredTiger: a B-tree with a write-ahead log and checkpoints, the engine below MongoDB. Values are
+// WiredTiger: a B-tree with a write-ahead log and checkpoints, the engine of MongoDB. Values are
 // read in place, from pages in its cache.
 
 #if PEER_WIREDTIGER
   import CPeers
   import CWiredTiger
 
-  /// A session with a cursor, in the connection of all.
+  /// A session with a cursor, in the shared connection.
   ///
   /// `@unchecked`: one thread at a time uses a session, and WiredTiger guards the connection.
   package final class WiredTigerEngine: KeyValueEngine, @unchecked Sendable {
@@ -109,7 +109,7 @@
       }
     }
 
-    /// Reads rows from where the cursor stands; `first` is what placing it there gave.
+    /// Reads rows from the cursor's position. `first` is the result of placing it there.
     @inline(__always)
     private func read(into scan: inout Scan, limit: Int, from first: Int32) throws {
       var key = WT_ITEM()
@@ -132,7 +132,7 @@
     }
 
     package func close() throws {
-      // Takes every session and cursor with it.
+      // Closes every session and cursor as well.
       try Self.check(wt_close(connection), "close")
     }
 

@@ -1,9 +1,9 @@
-// Xapian, by the functions of CPeers: it has a C++ interface only.
+// Xapian, through functions of CPeers, because it only has a C++ interface.
 
 #if PEER_XAPIAN
   import CPeers
 
-  /// `@unchecked`: one task at a time uses it.
+  /// `@unchecked`: only one task at a time uses it.
   package final class XapianStore: SearchStore, @unchecked Sendable {
     package static let name = "Xapian"
     package static let settings =

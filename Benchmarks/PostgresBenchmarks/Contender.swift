@@ -1,12 +1,12 @@
-// Who is measured: a database of documents, open, with the three indexes of the documents' suite:
-// `email`; `user` and `date`; `category` and `price`, descending.
+// A contender: an open document database with the three indexes of the documents' suite: `email`;
+// `user` and `date`; `category` and `price`, descending.
 
 import CPeers
 import Peers
 
-/// Where an engine keeps what it is given.
+/// The place of an engine's data.
 struct Place {
-  /// A server's address for one of its databases.
+  /// Returns a server's address for one of its databases.
   var server: @Sendable (Int) -> String
   var directory: String
 }
@@ -14,47 +14,46 @@ struct Place {
 protocol Contender: AnyObject, Sendable {
   static var name: String { get }
   static var settings: String { get }
-  /// Whether several processes can write at once.
+  /// Whether several processes can write at the same time.
   static var isShared: Bool { get }
 
-  /// Opens a database by its number, and makes what is not there.
+  /// Opens a database by its number, and creates it if it does not exist.
   static func open(_ database: Int, at place: Place) async throws -> Self
 
-  /// The same for a process that only reads beside one that writes.
+  /// Opens it in a process that only reads beside one that writes.
   static func openToRead(at place: Place) async throws -> Self
 
-  /// Makes indexes, where they are not there.
+  /// Creates the indexes that do not exist.
   func prepare() async throws
 
   /// Writes many documents at once.
   func load(_ records: [IdentifiedRecord]) async throws
 
-  /// Brings the data into the shape it is best read in.
+  /// Brings the data into the best form for reading.
   func settle() async throws
 
-  /// Gets documents, one after the other; the fold of their `name` and `user`.
+  /// Gets documents, one after another. Returns the fold of their `name` and `user`.
   func get(_ ids: [String]) async throws -> UInt64
 
-  /// Finds twenty documents for a query, the dearest first; the same.
+  /// Finds twenty documents for a query, the most expensive first. Returns the same fold.
   func page(_ query: PageQuery) async throws -> UInt64
 
   /// Writes a document so that it survives a power cut.
   func write(_ record: IdentifiedRecord) async throws
 
-  /// Has so many writers write at once, one record after the other, for so long; how many writes
-  /// came to their end.
+  /// Runs a number of concurrent writers, each one record after another, for a duration. Returns
+  /// the number of finished writes.
   func write(
     _ records: [IdentifiedRecord], writers: Int, for duration: Duration
   ) async throws -> Int
 
-  /// Writes a number, for those who listen to it.
+  /// Writes a number for the listeners.
   func announce(_ number: Int64) async throws
 
-  /// Calls with each number that is announced, once what is there already has been seen, until
-  /// the answer is false.
+  /// Calls `body` with each announced number, after the initial state, until it returns false.
   func listen(ready: () -> Void, _ body: (Int64) -> Bool) async throws
 
-  /// How often the server was asked for rows so far; nil where nobody counts.
+  /// The number of row requests to the server so far; nil if the engine does not count them.
   var trips: Int? { get }
 
   func close() async throws

@@ -1,11 +1,11 @@
-// Processes beside the one that measures: each opens a database of its own accord, says that it is
-// ready, begins at a word and ends with what it found, all in lines.
+// Processes beside the one that measures. Each opens a database on its own, reports that it is
+// ready, starts on command and ends with its result, all in lines.
 
 import BenchmarkKit
 import Foundation
 import OndolPlatform
 
-/// The machine's own clock, which all its processes see alike, in nanoseconds.
+/// The machine's own clock in nanoseconds, which is the same for all its processes.
 func now() -> Int64 {
   var time = timespec()
   _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
@@ -47,7 +47,7 @@ final class Helper {
     try input.fileHandleForWriting.write(contentsOf: Data("go\n".utf8))
   }
 
-  /// What it found.
+  /// Returns the process's result.
   func result() throws -> [Double] {
     let line = try readLine()
     process.waitUntilExit()
@@ -55,7 +55,7 @@ final class Helper {
   }
 }
 
-/// A helper's side.
+/// The helper's side.
 struct HelperRun {
   let plan: Plan
   let place: Place

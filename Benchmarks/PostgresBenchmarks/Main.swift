@@ -1,6 +1,6 @@
-// The PostgreSQL suite: a database on a server beside one in files, and beside the same work by
-// hand in SQL. The program starts itself once per engine and run, each with a server of its own,
-// and once per process that reads or writes beside it. `Scripts/bench --suite postgres` builds it.
+// The PostgreSQL suite: a database on a server, one in files, and the same work in handwritten SQL.
+// The program starts itself once for each engine and run, each with a server of its own, and once
+// for each process that reads or writes beside it. `Scripts/bench --suite postgres` builds it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -33,7 +33,7 @@ struct PostgresBenchmarks: AsyncParsableCommand {
     try options.tell(report)
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let type = engines.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")

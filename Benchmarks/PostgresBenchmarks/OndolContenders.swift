@@ -8,7 +8,7 @@ import OndolPostgres
 import Peers
 import Synchronization
 
-/// Ondol, wherever its rows are.
+/// Ondol, independent of the place of its rows.
 class OndolDocuments {
   fileprivate let database: Database
   fileprivate let store: CountingStore?
@@ -145,7 +145,7 @@ extension Checksum {
   }
 }
 
-/// A store that counts how often it is asked for rows.
+/// A store that counts its row requests.
 final class CountingStore: RemoteStore {
   private let store: PostgresStore
   private let count = Atomic(0)

@@ -1,27 +1,28 @@
-// The rows of the PostgreSQL suite, and how much is done for each.
+// The rows of the PostgreSQL suite, and the amount of work for each.
 
 import BenchmarkKit
 import Peers
 
 enum Workload: String, SuiteWorkload {
-  /// Documents that were read before.
+  /// Gets of documents that were read before.
   case getWarm = "get warm"
-  /// Documents of a database that was just opened.
+  /// Gets from a database that was just opened.
   case getCold = "get cold"
-  /// Twenty documents by an index, each time others, of a database that was just opened.
+  /// Queries for twenty documents by an index, each for others, from a database that was just
+  /// opened.
   case queryCold = "query cold"
-  /// How often that asks the server, at most.
+  /// The largest number of round trips of such a query.
   case queryTrips = "query cold, round trips"
-  /// Writes that survive a power cut, one after the other.
+  /// Writes that survive a power cut, one after another.
   case write = "single write"
-  /// The same, from many tasks or threads of one process.
+  /// The same from many tasks or threads of one process.
   case writers = "64 writers"
-  /// The same, from processes with one writer each.
+  /// The same from processes with one writer each.
   case loneWriters = "16 lone writers"
   case over4 = "16 lone writers, 4 databases"
   case over16 = "16 lone writers, 16 databases"
-  /// From a write's beginning to a listener in another process; the time that all but a twentieth
-  /// did not exceed.
+  /// From the start of a write to a listener in another process: the time that all except a
+  /// twentieth did not exceed.
   case delivery
 
   static let rates: [Workload] = [.writers, .loneWriters, .over4, .over16]
@@ -46,9 +47,9 @@ enum Workload: String, SuiteWorkload {
   }
 }
 
-/// What a process is to do beside the one that measures.
+/// The task of a process beside the one that measures.
 enum Role: Codable {
-  /// Writes to the database with this number until it is told to stop.
+  /// Writes to the database with this number until it is stopped.
   case writer(number: Int, database: Int)
   case listener
 }
@@ -58,9 +59,9 @@ struct Plan: Codable {
   static let documentsPerBatch = 500
   static let writers = 64
   static let loneWriters = 16
-  /// Between two writes that a listener waits for.
+  /// The pause between two writes that a listener waits for.
   static let pause = Duration.milliseconds(15)
-  /// Without a question to the server, after which nothing goes on in the background.
+  /// The time without a request to the server after which nothing runs in the background.
   static let rest = Duration.milliseconds(300)
 
   var documents: Int
@@ -69,13 +70,13 @@ struct Plan: Codable {
   var passes = 5
   /// Nil for the process that measures.
   var role: Role?
-  /// Where the server is, for processes with a role.
+  /// The server's place, for processes with a role.
   var server = ""
 
   var gets: Int { min(quick ? 1_000 : 2_000, documents) }
   var queries: Int { Record.categories }
   var writes: Int { quick ? 500 : 2_000 }
   var deliveries: Int { quick ? 100 : 400 }
-  /// How long many write.
+  /// The duration of concurrent writes.
   var duration: Duration { .seconds(quick ? 3 : 5) }
 }

@@ -1,5 +1,5 @@
-// One engine's run: a server of its own with documents, reads of them, warm and cold, and writes by
-// one, by many of one process and by many processes. What is read is compared between the engines.
+// One engine's run: a server of its own with documents, warm and cold reads of them, and writes by
+// one writer, by many of one process and by many processes. The suite compares the engines' reads.
 
 import BenchmarkKit
 import CPeers
@@ -19,12 +19,12 @@ struct PostgresRun {
       settings: "fsync = on\nshared_buffers = 512MB", in: Self.serverDirectory(task.directory))
   }
 
-  /// The directory of the databases, if the server's user may go there and its name is short.
+  /// The directory of the databases, if the server's user may enter it and its name is short.
   private static func serverDirectory(_ directory: String) -> String {
     var place = URL(filePath: directory).standardizedFileURL
     let path = place.path
     guard path.utf8.count < 60 else { return "/tmp" }
-    // Where this runs as root the server runs as somebody else.
+    // If this process runs as root, the server runs as another user.
     while getuid() == 0, place.path != "/" {
       let attributes = try? FileManager.default.attributesOfItem(atPath: place.path)
       let mode = attributes?[.posixPermissions] as? NSNumber
@@ -42,7 +42,7 @@ struct PostgresRun {
 
   private var place: Place { Self.place(server.directory, task.directory) }
 
-  /// The records of one of so many writers.
+  /// The records of one of several writers.
   static func records(_ plan: Plan, _ number: Int, _ writers: Int) -> [IdentifiedRecord] {
     let count = min(512, plan.documents / writers)
     return (0..<count).map { Record.identified($0 * writers + number, of: plan.documents) }
@@ -102,7 +102,7 @@ struct PostgresRun {
   ) async throws {
     if wants(.getCold) {
       let engine = try await type.open(0, at: place)
-      // The first finds out which collections there are, once in a process's life.
+      // The first query finds out which collections exist, once in a process's life.
       _ = try await engine.get(["none"])
       var times: [Double] = []
       var checksum = Checksum()
@@ -121,7 +121,7 @@ struct PostgresRun {
     var times: [Double] = []
     var trips: [Int] = []
     var checksum = Checksum()
-    // Each category once: a second page of one would find its index in memory.
+    // Each category once, because a second page of one would find its index in memory.
     for number in 0..<plan.queries {
       let price = Record.price(number + Record.categories * (plan.documents / 100))
       let query = PageQuery(category: Record.category(number), price: price)
@@ -136,7 +136,7 @@ struct PostgresRun {
     try await engine.close()
   }
 
-  /// Waits until an opening's own reads in the background are over: they are no query's.
+  /// Waits until the background reads of opening are over, because they belong to no query.
   private func waitForRest(_ engine: some Contender) async throws {
     var trips = engine.trips
     while true {

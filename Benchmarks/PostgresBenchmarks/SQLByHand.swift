@@ -1,6 +1,5 @@
-// The same work as somebody writes it who has PostgreSQL and no library: a table of JSON with an
-// index for each question, statements that were prepared, one connection for each who writes. What
-// is written was made into JSON before the clock began.
+// The same work in PostgreSQL without a library: a table of JSON with an index for each query,
+// prepared statements, and one connection for each writer. The JSON exists before the clock starts.
 
 import CLibPQ
 import CPeers
@@ -43,7 +42,7 @@ final class SQLSession: @unchecked Sendable {
     guard unsafe PQresultStatus(result) == PGRES_COMMAND_OK else { throw failure }
   }
 
-  /// Runs a statement, and lends the texts of each row to `body`.
+  /// Runs a statement, and passes the texts of each row to `body`.
   func run(
     _ name: String, _ parameters: [String], _ body: ((Int32) -> String) -> Void = { _ in }
   ) throws {
@@ -62,7 +61,7 @@ final class SQLSession: @unchecked Sendable {
     }
   }
 
-  /// Waits for a notification, and answers with what it says.
+  /// Waits for a notification, and returns its payload.
   func waitForNotification() throws -> String {
     while true {
       if let notification = unsafe PQnotifies(handle) {
@@ -90,7 +89,7 @@ final class SQLByHand: Contender {
     session = try Self.session(address)
   }
 
-  /// Always the same table: it needs no others to be written by many.
+  /// Always the same table: many writers need no others.
   static func open(_ number: Int, at place: Place) async throws -> SQLByHand {
     try SQLByHand(place.server(number))
   }
@@ -99,7 +98,7 @@ final class SQLByHand: Contender {
     "insert into diary values ($1, $2::jsonb) on conflict (id) do update set body = excluded.body"
 
   private static func session(_ address: String) throws -> SQLSession {
-    // What only Ondol understands goes.
+    // Removes the parameters that only Ondol understands.
     let parts = address.split(separator: "&").filter { !$0.hasPrefix("ondol=") }
     let session = try SQLSession(parts.joined(separator: "&"))
     try session.run(
@@ -209,13 +208,13 @@ final class SQLByHand: Contender {
 }
 
 extension Checksum {
-  /// The same two fields of a row as of a document, of which the whole has come as well.
+  /// The same two fields of a row as of a document. The whole row has been transferred as well.
   fileprivate mutating func add(_ text: (Int32) -> String) {
     add(name: text(0), user: Int(text(1)) ?? -1)
   }
 }
 
-/// Runs what blocks on a thread of its own.
+/// Runs blocking work on a thread of its own.
 private func onThread<Result: Sendable>(
   _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {

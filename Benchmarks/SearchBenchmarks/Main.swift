@@ -1,6 +1,6 @@
 // The search suite: the same texts and questions for Ondol, both tokenizers of SQLite's FTS5 and
-// Xapian. The program starts itself once per engine and run. `Scripts/bench --suite search` builds
-// it.
+// Xapian. The program starts itself once for each engine and run. `Scripts/bench --suite search`
+// builds it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -30,7 +30,7 @@ struct SearchBenchmarks: AsyncParsableCommand {
     options.takeTurns(chosen.map { $0.name }, plan, into: &report)
     for workload in Workload.questions {
       let counts = Set(report.results.compactMap { $0.checksums[workload.rawValue] })
-      // A phrase, a prefix and a word are the same for all; what pairs of syllables are is not.
+      // A phrase, a prefix and a word mean the same in all engines. Pairs of syllables do not.
       if counts.count > 1, workload != .syllables {
         report.errors.append("\(workload.rawValue): engines find different numbers of texts")
       }
@@ -38,7 +38,7 @@ struct SearchBenchmarks: AsyncParsableCommand {
     try options.tell(report)
   }
 
-  /// The child's side.
+  /// Runs the child's task.
   private func perform(_ task: SuiteTask<Plan>) async throws {
     guard let type = stores.first(where: { $0.name == task.engine }) else {
       throw ValidationError("No engine is called \(task.engine).")

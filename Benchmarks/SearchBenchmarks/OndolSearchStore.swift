@@ -1,5 +1,5 @@
-// Ondol's index of words, through the interface an app would use, and what a write pays for those
-// who listen to a search and are not concerned.
+// Ondol's index of words, through the interface that an app would use, and what a write pays for
+// unaffected listeners to a search.
 
 import BenchmarkKit
 import Foundation
@@ -77,8 +77,8 @@ final class OndolSearchStore: SearchStore {
 }
 
 extension OndolSearchStore {
-  /// What a put costs beside many who listen to other words, against one beside nobody. Both take
-  /// turns, so that the machine's moods are the same for both.
+  /// The cost of a put beside many listeners to other words, relative to one without listeners.
+  /// Both take turns, so that the machine's state affects both alike.
   static func besideSearches(_ plan: Plan, in directory: String) async throws -> Double {
     let databases = [
       try await database(in: directory + "/alone"), try await database(in: directory + "/beside"),
@@ -110,5 +110,5 @@ extension OndolSearchStore {
   }
 }
 
-/// A search without a match has found one.
+/// A search without matches returned one.
 private struct WrongResult: Error {}

@@ -1,4 +1,4 @@
-// The rows of the search suite, and how much is done for each.
+// The rows of the search suite, and the amount of work for each.
 
 import BenchmarkKit
 
@@ -42,7 +42,7 @@ struct Plan: Codable {
   var quick: Bool
   var passes = 3
 
-  /// Documents of a commit while loading.
+  /// The number of documents in a commit of the load.
   static let batchSize = 500
   static let listeners = 10_000
 

@@ -1,6 +1,6 @@
-// One engine's run: texts are loaded in commits of some hundred, some more are put one by one, and
-// then the ten best of many questions are read. Each question is asked once before it is timed.
-// How many documents there are in all is compared between the engines, outside of the clock.
+// One engine's run. It loads texts in commits of some hundred, puts some more one by one, and then
+// reads the ten best results of many questions. Each question runs once before it is timed. The
+// total counts are compared between the engines, untimed.
 
 import BenchmarkKit
 import Foundation

@@ -1,7 +1,7 @@
-// The texts and the questions, made from their numbers, so that none has to be fetched: three of
-// four texts have made-up words in Latin letters, the fourth has Hangul. Words are as unevenly
-// frequent as those of a language (Zipf), so there are words in a third of all texts and words in a
-// handful.
+// The texts and the questions, made from their numbers, so that none has to be downloaded. Three of
+// four texts have made-up words in Latin letters, the fourth has Hangul. The words' frequencies are
+// as uneven as those of a language (Zipf), so there are words in a third of all texts and words in
+// a handful.
 
 import Peers
 
@@ -100,10 +100,10 @@ enum Texts {
     return text
   }
 
-  /// Words that are in the texts below; behind them are those that searches listen to.
+  /// The number of words in the texts. Searches listen to the words after them.
   static let oftenWritten = 10_000
 
-  /// A text of frequent words alone.
+  /// Returns a text of frequent words only.
   static func oftenWritten(_ number: Int) -> String {
     var random = Sequence64(UInt64(number))
     let vocabulary = Vocabulary.latin
@@ -116,7 +116,7 @@ enum Texts {
     numbers.map { SearchedText(id: $0, text: text($0)) }
   }
 
-  /// The questions of a row.
+  /// Returns the questions of a row.
   static func questions(_ workload: Workload, _ count: Int) -> [SearchQuestion] {
     let (latin, hangul) = (Vocabulary.latin.words, Vocabulary.hangul.words)
     return (0..<count).map { number in

@@ -1,4 +1,4 @@
-// A client in Swift: calls by their descriptors, so that nothing of a client need be generated.
+// A client in Swift. It makes calls by their descriptors, so it needs no generated client code.
 
 #if Server
   import GRPCCore
@@ -34,7 +34,7 @@
       ) { response in try response.message }
     }
 
-    /// Opens a stream, sends one message, and hands over what comes until `body` is false.
+    /// Opens a stream, sends one message, and passes the answers to `body` until it returns false.
     func stream<Input: Message, Output: Message>(
       _ method: MethodDescriptor, _ request: Input,
       _ body: @escaping @Sendable (Output) async -> Bool
@@ -42,7 +42,7 @@
       try await calls.bidirectionalStreaming(
         request: StreamingClientRequest { writer in
           try await writer.write(request)
-          // The client's side stays open for as long as the stream does.
+          // The client's side stays open as long as the stream does.
           try? await Task.sleep(for: .seconds(86_400))
         }, descriptor: method, serializer: ProtobufSerializer<Input>(),
         deserializer: ProtobufDeserializer<Output>(), options: .defaults

@@ -1,7 +1,6 @@
-// Empty calls of the same stack: what gRPC itself takes, beside which the server's calls are
-// measured. The messages are those of the calls they are compared with. One call is not empty: it
-// commits as the embedded loop does, so that the cost of waiting for a disk in the middle of a call
-// is known.
+// Empty calls of the same stack: gRPC's own cost, for comparison with the server's calls. The
+// messages are those of the calls that they are compared with. One call is not empty: it commits as
+// the embedded loop does, to show the cost of waiting for a disk in the middle of a call.
 
 #if Server
   import GRPCCore
@@ -9,7 +8,7 @@
   import Ondol
   import OndolWire
 
-  /// Answers every call with one document, and keeps streams open without a word.
+  /// Answers every call with one document, and keeps streams open without sending anything.
   struct EchoService: RegistrableRPCService {
     static let echo = MethodDescriptor(
       service: ServiceDescriptor(fullyQualifiedService: "bench.Echo"), method: "Echo", type: .unary)
@@ -21,7 +20,7 @@
       type: .bidirectionalStreaming)
 
     let document: WireDocument
-    /// Commits a document with a number; nothing when nil.
+    /// Commits a document with a number; does nothing if it is nil.
     let write: (@Sendable (Int) async throws -> Void)?
 
     func registerMethods<Transport: ServerTransport>(with router: inout RPCRouter<Transport>) {

@@ -1,7 +1,8 @@
-// The serve suite: what a call of Firestore's protocol costs beside an empty call of the same gRPC
-// stack, how soon a write reaches a stream beside many others, and what a stream takes. Server and
-// client are in one process. What is compared is measured in turns, a little of each at a time; the
-// medians of all turns are shown. `Scripts/bench --suite serve` builds it.
+// The serve suite: the cost of a call of Firestore's protocol compared with an empty call of the
+// same gRPC stack, the time from a write to a stream beside many others, and the memory of a
+// stream. Server and client are in one process. Compared workloads are measured in turns, a little
+// of each at a time, and the report shows the medians of all turns. `Scripts/bench --suite serve`
+// builds it.
 
 #if Server
   import ArgumentParser
@@ -27,9 +28,9 @@
     /// The stack without the server's calls.
     private static let plain = "gRPC"
 
-    /// What the child process is to do.
+    /// The task of the child process.
     struct Plan: Codable, Sendable {
-      /// Of each measurement.
+      /// The number of turns of each measurement.
       var turns: Int
       var streams: Int
       var documents: Int
@@ -57,7 +58,7 @@
     }
   }
 
-  /// What is measured.
+  /// The measured workloads.
   enum Workload: String, SuiteWorkload {
     case echo = "empty call"
     case get = "get"
@@ -71,7 +72,8 @@
     case gets = "gets, 64 clients"
     case echoesByGets = "64 clients: empty calls by gets"
     case delivery = "delivery beside streams, p95"
-    /// Of both its ends. gRPC's own, without the server's calls, is another process's.
+    /// The memory of both ends. gRPC's own, without the server's calls, is measured in another
+    /// process.
     case stream = "memory of a stream, both ends"
     case query = "documents streamed"
     case queryMemory = "memory of streaming them"
@@ -102,7 +104,7 @@
     var lowerIsBetter: Bool { ![.echoes, .gets, .query].contains(self) }
   }
 
-  /// Counts what tasks have reached.
+  /// Counts the tasks that have reached a point.
   private final class Counter: Sendable {
     private let count = Atomic(0)
 
@@ -129,7 +131,7 @@
       "\(project)/documents/\(collection)/d\(number)"
     }
 
-    /// The fields of a document of some 400 bytes.
+    /// The fields of a document of about 400 bytes.
     private static func fields(_ number: Int) -> [WireEntry] {
       var fields: [WireEntry] = [
         .with {
@@ -173,7 +175,7 @@
           return result
         }
       }
-      // Of a client that has just ended thousands of streams the server closes the connection.
+      // After a client ends thousands of streams, the server closes its connection.
       result = try await Client.with(port: port) { [self] served in
         var result = found
         try await measureQuery(served, database, &result)
@@ -186,7 +188,7 @@
       try await database.close()
     }
 
-    /// Only streams that nothing is said on.
+    /// Measures streams without messages.
     func runEmptyStreams(_ result: inout SuiteResult) async throws {
       let echo = echoServer(nil)
       let echoing = Task { try await echo.serve() }
@@ -199,7 +201,7 @@
       try await echoing.value
     }
 
-    /// - Parameter database: where calls commit; nowhere when nil.
+    /// - Parameter database: the database that calls commit to; nil for none.
     private func echoServer(_ database: Database?) -> GRPCServer<HTTP2ServerTransport.Posix> {
       let transport = HTTP2ServerTransport.Posix(
         address: .ipv4(host: "127.0.0.1", port: 0), transportSecurity: .plaintext,
@@ -376,7 +378,7 @@
       result.note(Workload.stream, bytes / 1_000)
     }
 
-    /// Bytes that a stream takes in this process, at both its ends.
+    /// The bytes of a stream in this process, at both its ends.
     private func memory(
       ofStreams client: Client, _ method: MethodDescriptor,
       _ body: @escaping @Sendable (WireListenResponse) -> Bool

@@ -1,7 +1,7 @@
-// The tree suite: what a leaf's change costs under few and under many siblings, beside many who
-// listen elsewhere, and how soon a listener knows ten thousand children. What is compared is
-// measured in turns, a little of each at a time, so that a busy machine slows both; the medians of
-// all turns are shown. `Scripts/bench --suite tree` builds it.
+// The tree suite: the cost of changing a leaf under few and under many siblings, beside many
+// listeners elsewhere, and the time until a listener knows ten thousand children. Compared
+// workloads are measured in turns, a little of each at a time, so that a busy machine slows both,
+// and the report shows the medians of all turns. `Scripts/bench --suite tree` builds it.
 
 import ArgumentParser
 import BenchmarkKit
@@ -15,9 +15,9 @@ struct TreeBenchmarks: AsyncParsableCommand {
 
   @OptionGroup var options: SuiteOptions
 
-  /// What the child process is to do.
+  /// The task of the child process.
   struct Plan: Codable {
-    /// Of each measurement.
+    /// The number of turns of each measurement.
     var turns: Int
   }
 
@@ -38,7 +38,7 @@ struct TreeBenchmarks: AsyncParsableCommand {
   }
 }
 
-/// What is measured: changes of a leaf, and a listener's beginning.
+/// The measured workloads: changes of a leaf, and a listener's first state.
 enum Workload: String, SuiteWorkload {
   case few = "leaf below 10 siblings"
   case many = "leaf below 100000 siblings"
@@ -65,7 +65,7 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  /// Of the node that is written.
+  /// The number of children of the written node.
   var children: Int {
     switch self {
     case .few: 10
@@ -79,7 +79,7 @@ enum Workload: String, SuiteWorkload {
 private let writes = 200
 private let many = 100_000
 
-/// Makes a node of so many children with two leaves each.
+/// Makes a node of a number of children with two leaves each.
 private func fill(_ node: TreeReference, _ count: Int) async throws {
   for start in stride(from: 0, to: count, by: 10_000) {
     var values: [String: (any FieldContent)?] = [:]
@@ -91,7 +91,7 @@ private func fill(_ node: TreeReference, _ count: Int) async throws {
   }
 }
 
-/// Microseconds of one change of a leaf below `node`, which has so many children.
+/// Microseconds of one change of a leaf below `node`, which has a number of children.
 private func change(_ node: TreeReference, _ count: Int, turn: Int) async throws -> Double {
   let time = try await microseconds {
     for number in 0..<writes {
@@ -104,7 +104,7 @@ private func change(_ node: TreeReference, _ count: Int, turn: Int) async throws
 }
 
 extension TreeBenchmarks {
-  /// A leaf's change below a node of ten children and below one of a hundred thousand.
+  /// Changes a leaf below a node of ten children and below one of a hundred thousand.
   private func measureSiblings(
     in path: String, _ turns: Int, _ result: inout SuiteResult
   ) async throws {
@@ -124,7 +124,7 @@ extension TreeBenchmarks {
     result.note(Workload.manyByFew, all / few)
   }
 
-  /// A leaf's change with nobody listening, and with a thousand listening elsewhere.
+  /// Changes a leaf without listeners, and with a thousand listeners elsewhere.
   private func measureListeners(
     in path: String, _ turns: Int, _ result: inout SuiteResult
   ) async throws {
@@ -135,7 +135,7 @@ extension TreeBenchmarks {
       let place = beside.tree.child("elsewhere/\(number)")
       return Task { for try await _ in place.observe(.childAdded, .childChanged) {} }
     }
-    // Every listener is one before it has been told of its own first child.
+    // Every listener is registered before it receives its own first child.
     for number in 0..<1_000 {
       try await beside.tree.child("elsewhere/\(number)/a").setValue(1, durability: .memory)
     }
@@ -155,7 +155,7 @@ extension TreeBenchmarks {
     result.note(Workload.elsewhereByUnheard, thousand / nobody)
   }
 
-  /// From the first call of a listener to the last of 10,000 children.
+  /// Times from the first call of a listener to the last of 10,000 children.
   private func measureAttaching(
     in path: String, _ turns: Int, _ result: inout SuiteResult
   ) async throws {

@@ -1,5 +1,5 @@
-// The fuzzer's program: the two functions that libFuzzer calls. It brings its own `main`. Which
-// target is meant, the environment says, so that all of them are one program and one build.
+// The fuzzer's program: the two functions that libFuzzer calls. It brings its own `main`. The
+// environment names the target, so that all targets are one program and one build.
 
 import Foundation
 import FuzzTargets
@@ -18,14 +18,14 @@ private let target: any FuzzTarget.Type = {
 /// Tries one input.
 @c(LLVMFuzzerTestOneInput)
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-  // Safe: libFuzzer gives `count` bytes that stay until we return.
+  // Safe: libFuzzer passes `count` bytes that stay until this function returns.
   let bytes = unsafe UnsafeBufferPointer(start: start, count: count)
   target.run(unsafe Array(bytes))
   return 0
 }
 
-/// Prepares the process. With `FUZZ_SEEDS` set to a folder, the target's seeds are written there
-/// and the process ends.
+/// Prepares the process. If `FUZZ_SEEDS` names a folder, it writes the target's seeds there and
+/// ends the process.
 @c(LLVMFuzzerInitialize)
 public func initialize(
   _ count: UnsafeMutablePointer<CInt>?, _ arguments: UnsafeMutableRawPointer?

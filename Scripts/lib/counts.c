@@ -1,10 +1,10 @@
-// Counts what a program does between two marks: allocations, and instructions where the machine or
-// callgrind counts them. Loaded into it by `Scripts/bench --counts`, with LD_PRELOAD; the marks are
-// set by Benchmarks/BenchmarkKit/Counting.swift. A mark is also a call of the system that strace
-// shows, so that what lies between two of them can be told from the rest.
+// Counts a program's work between two marks: allocations, and instructions if the machine or
+// callgrind counts them. `Scripts/bench --counts` loads it into the program with LD_PRELOAD, and
+// Benchmarks/BenchmarkKit/Counting.swift sets the marks. A mark is also a system call that strace
+// shows, so that the calls between two of them can be found.
 //
-// At the end a line per workload goes to the file that COUNTS_FILE names: operations, allocations,
-// instructions (-1 where nobody counts them) and the name, with tabs between.
+// At the end the file that COUNTS_FILE names gets a line per workload: operations, allocations,
+// instructions (-1 if they are not counted) and the name, separated by tabs.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -69,8 +69,8 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
   return 0;
 }
 
-/// Swift's main thread ends in this call, with signals that lie in memory that cannot be written;
-/// older versions of valgrind write to it, and crash.
+/// Swift's main thread ends in this call, with signals in read-only memory. Older versions of
+/// valgrind write to it, and crash.
 int sigsuspend(const sigset_t *signals) {
   sigset_t copy = *signals;
   return (int)syscall(SYS_rt_sigsuspend, &copy, 8);

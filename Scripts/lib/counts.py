@@ -1,13 +1,12 @@
-"""Counts what an operation of Ondol costs where no clock is asked: the part that is the same on every
-machine.
+"""Counts the cost of an operation without a clock: the part that is the same on every machine.
 
     counts.py DIRECTORY SUITE PROGRAM [ARGUMENTS]
 
 Runs PROGRAM, a suite of Scripts/bench, with counts.c loaded: once for allocations and instructions,
-once below strace for calls of the system, and once below callgrind for instructions where the
-machine counts none (of the engine suite alone: for the documents it counts ten times as many as
-their times leave room for, which was not looked into). Writes
-DIRECTORY/SUITE.counts.json, a row per workload, and prints a table. Linux only.
+once under strace for system calls, and once under callgrind for instructions if the machine counts
+none. Callgrind counts only the engine suite: for the documents it counts ten times as many as their
+times permit, for a reason that is not known. Writes DIRECTORY/SUITE.counts.json, a row per
+workload, and prints a table. Linux only.
 """
 
 import json
@@ -23,7 +22,8 @@ CALL = re.compile(r"^\d+ +(?:<\.\.\. )?([a-z_0-9]+)")
 
 
 def run(program, arguments, under, log):
-    """Runs the suite once, each of its processes under these words; answers whether it went well."""
+    """Runs the suite once, each of its processes under this command; returns whether it
+    succeeded."""
     environment = dict(os.environ, BENCH_RUN_UNDER=" ".join(under))
     done = subprocess.run(
         [program, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -33,7 +33,7 @@ def run(program, arguments, under, log):
 
 
 def counted(path):
-    """What counts.c wrote: by workload, operations, allocations, instructions or None."""
+    """The output of counts.c, by workload: operations, allocations, instructions or None."""
     found = {}
     lines = path.read_text().splitlines() if path.exists() else []
     for line in lines:
@@ -43,7 +43,7 @@ def counted(path):
 
 
 def system_calls(path):
-    """By workload, how many calls there are between its marks in what strace wrote."""
+    """By workload, the number of calls between its marks in the output of strace."""
     found, name = {}, None
     for line in path.open(errors="replace"):
         mark = MARK.match(line)
@@ -52,14 +52,14 @@ def system_calls(path):
             if name is not None:
                 found.setdefault(name, 0)
         elif name is not None and "resumed>" not in line:
-            # What one call took two lines for is counted once. A signal is no call.
+            # A call that took two lines is counted once. A signal is not a call.
             if CALL.match(line):
                 found[name] += 1
     return found
 
 
 def callgrind(folder):
-    """By workload, the instructions of the dumps that its marks made."""
+    """By workload, the instructions in the dumps of its marks."""
     found = {}
     for path in folder.glob("callgrind.out.*"):
         text = path.read_text(errors="replace")
@@ -107,7 +107,7 @@ def main():
         counter = "callgrind"
         out = f"{folder.resolve()}/callgrind.out.%p"
         under = ["env", loaded[1], "valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
-        # Without what older versions of valgrind cannot read of a program.
+        # Without the parts of a program that older versions of valgrind cannot read.
         bare = folder.resolve() / "program"
         subprocess.run(["strip", "-o", bare, program], check=True)
         if run(bare, arguments, under, folder / "callgrind.log"):

@@ -1,10 +1,10 @@
-"""Checks the documentation: all that is public is documented and can be found, links lead somewhere.
+"""Checks that every public symbol is documented and can be found, and that no link is broken.
 
     documentation.py SYMBOLS...
 
-Each SYMBOLS is a directory with symbol graphs of one module, as the compiler writes them. Prints the
-share of public symbols that are documented; names whatever is wrong and ends with 1. Run from the
-package's root. Needs nothing but Python.
+Each SYMBOLS is a directory with symbol graphs of one module, as the compiler writes them. Prints
+the share of public symbols that are documented; names every fault and exits with 1. Run from the
+package's root. Needs only Python.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import unicodedata
 
 CATALOGS = pathlib.Path("Sources")
-# Members whose meaning is that of the protocol that asks for them, in every type alike.
+# Members whose meaning comes from a protocol, and is the same in every type.
 WITNESSES = re.compile(
     r"^(==|<|!=|>|<=|>=)\(|^hash\(into:\)$|^hashValue$|^encode\(to:\)$|^init\(from:\)$|^rawValue$"
     r"|^init\(rawValue:\)$|^(description|debugDescription|id)$|^makeAsyncIterator\(\)$"
@@ -41,7 +41,7 @@ def is_documented(symbol):
 
 
 def place(symbol):
-    """Where a symbol is declared, for an editor to go to."""
+    """The place of a symbol's declaration, in an editor's form."""
     location = symbol.get("location")
     if not location:
         return ""
@@ -51,7 +51,7 @@ def place(symbol):
 
 
 def check_coverage(directory):
-    """What is not documented in a module."""
+    """The undocumented symbols of a module."""
     every = symbols(directory)
     bare = [
         symbol
@@ -150,13 +150,14 @@ def check_links():
             targets += re.findall(r"^ {0,3}\[[^\]]+\]: *<?([^>\s]+)", line)
             targets += re.findall(r"(?:src|href)=\"([^\"]+)\"", line)
             for target in targets:
-                # What has a scheme leads out of the project, or is the documentation compiler's.
+                # A link with a scheme leads out of the project, or belongs to the documentation
+                # compiler.
                 if re.match(r"[a-z][a-z0-9+.-]*:", target, re.IGNORECASE):
                     continue
                 count += 1
                 name, _, anchor = target.partition("#")
                 file = page.parent / name if name else page
-                # An image of a catalog goes by its name alone.
+                # A catalog refers to an image only by its name.
                 if re.search(rf"!\[[^\]]*\]\({re.escape(target)}\)", line):
                     image = file if "." in name else find_image(page, name)
                     file = image or file

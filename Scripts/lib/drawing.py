@@ -1,6 +1,6 @@
 """Draws the README's pictures as SVG: drawing.py terminal <TRANSCRIPT, or drawing.py architecture.
 
-A transcript's lines that begin with "$ " were typed, all others printed. Needs nothing but Python.
+A transcript's lines that begin with "$ " were typed, all others printed. Needs only Python.
 """
 
 import sys
@@ -12,7 +12,7 @@ SANS = "system-ui, 'DejaVu Sans', 'Noto Sans CJK KR', sans-serif"
 
 
 def columns(text):
-    """How many cells of a terminal a text takes: wide characters take two."""
+    """The width of a text in a terminal's cells: wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
@@ -47,7 +47,7 @@ def terminal(transcript):
         y = top + step * number + 6
         typed = line.startswith("$ ")
         color = "#98c379" if typed else "#dcdfe4"
-        # Each piece has its own place and length, so that columns meet whatever the fonts.
+        # Each piece has its own place and length, so that columns align in every font.
         for column, piece in runs(line):
             if piece.strip():
                 yield (
@@ -85,7 +85,7 @@ def architecture():
             "documents, values, keys, the catalog: what bytes mean",
             "queries: plan, walk, filter, shape; indexes are rows beside documents",
             "observation: who is concerned by a commit, and what changed for them",
-            "contents and who holds them; the tree; checks, salvage, dumps",
+            "contents and their holders; the tree; checks, salvage, dumps",
         ],
         "#e6f0ea",
     )

@@ -2,9 +2,9 @@
 
     importing.py TOOL [--quick] [--documents N] [--runs R] [--directory DIR] [--json FILE]
 
-What a person would reach for otherwise: Python's sqlite3, one row a line, its fields in columns. Both
-commit as many rows at a time as the tool does, and both so that a commit survives a power cut; the
-file is in the system's cache. Both databases are asked for the number of rows afterwards.
+The loop is what a person would write otherwise: Python's sqlite3, a row for each line, its fields
+in columns. Both commit the same number of rows at a time, and both commits survive a power cut. The
+file is in the system's cache. Afterwards both databases count their rows.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def write_rows(path, count):
 
 
 def by_tool(tool, rows, directory):
-    """Seconds of the tool, and how many documents there are then."""
+    """The tool's seconds, and the number of documents afterwards."""
     place = directory / "ondol"
     command = [tool, "import", place, rows, "--into", "files", "--id-field", "id", "--quiet"]
     began = time.monotonic()
@@ -53,7 +53,7 @@ def by_tool(tool, rows, directory):
 
 
 def by_loop(rows, directory):
-    """Seconds of a loop over the lines, and how many rows there are then."""
+    """The seconds of a loop over the lines, and the number of rows afterwards."""
     columns = ", ".join(f"{name} {'INTEGER' if name in FIELDS[3:] else 'TEXT'}" for name in FIELDS[1:])
     began = time.monotonic()
     database = sqlite3.connect(directory / "rows.sqlite", isolation_level=None)
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--directory", default=".build-bench/databases")
     parser.add_argument("--json")
-    # What is for other suites, when all of them are run with the same options.
+    # Options of other suites, when all of them run with the same options.
     options, _ = parser.parse_known_args()
     documents = options.documents or (100_000 if options.quick else 1_000_000)
     runs = options.runs or (2 if options.quick else 3)

@@ -1,14 +1,14 @@
-"""Runs the tests suite by suite, ends them where one waits for ever, and says which take longest.
+"""Runs the tests suite by suite, stops one that waits forever, and lists the slowest.
 
     limited.py SECONDS PROGRAM [--filter PATTERN...]    the program that has the tests
     limited.py SECONDS swift test OPTIONS...            all at once, where there is no such program
 
-Each suite is a process, as many at a time as there are processors: so the system says what each one
-took of the processor, one that ends badly takes no other with it, and none waits for the threads that
-others hold. A test that waits for ever would hold up the whole run until whoever started it loses
-patience, and nothing would say which one it was. Here a suite that waits while nothing of it runs, or
-takes a quarter of all the time, is ended and has failed, and the run is ended after so many seconds,
-with status 124; either way the tests that had begun and not ended are named.
+Each suite is a process, and as many run at a time as there are processors. So the system reports
+each suite's processor time, a crash affects no other suite, and no suite waits for the threads of
+others. A test that waits forever would delay the whole run until someone stops it, and nothing
+would name the test. Here a suite fails and is stopped if it waits while nothing of it runs, or if
+it takes a quarter of the whole time. The run is stopped after SECONDS, with status 124. In both
+cases the script names the tests that had begun and not ended.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ SUITE = re.compile(r"[^.]+\.(`[^`]*`|[^/]*)")
 SPECIAL = re.compile(r"[\\.^$*+?()\[\]{}|]")
 SLOWEST = 10
 SHOWN_OF_A_CRASH = 20
-# A suite is waiting when it has taken less of the processor than this, in so many seconds.
+# A suite is waiting if it has used less processor time than this, in this number of seconds.
 STIR = 0.5
 PATIENCE = 120
 ARGUMENTS = ["--testing-library", "swift-testing"]
 
 
 def processor_time(session: int) -> float | None:
-    """Seconds that the processes of a session have taken, with their children that have ended; None
-    where the system does not tell."""
+    """The processor seconds of a session's processes, including their ended children; None if the
+    system does not report them."""
     try:
         processes = [name for name in os.listdir("/proc") if name.isdigit()]
     except FileNotFoundError:
@@ -43,7 +43,7 @@ def processor_time(session: int) -> float | None:
     for process in processes:
         try:
             with open(f"/proc/{process}/stat", "rb") as file:
-                # The name before may have spaces and brackets of its own.
+                # The name before may contain spaces and brackets.
                 fields = file.read().rpartition(b")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -67,7 +67,7 @@ class Job:
         self.stirred_at = time.monotonic()
         environment = os.environ.copy()
         if self.name.startswith("SimulationTests."):
-            # Where a set or a dictionary is gone through, its order is part of what a seed decides.
+            # The order of iterating a set or a dictionary is also part of what a seed decides.
             environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
         self.process = subprocess.Popen(
             self.command, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -100,7 +100,7 @@ class Job:
         return self.output.read()
 
     def failures(self) -> list[str]:
-        """What it says of each failed expectation, or its last lines where it says nothing of any."""
+        """The output for each failed expectation, or the last lines if there is none."""
         lines = self.text().decode(errors="replace").splitlines()
         return [line for line in lines if "recorded an issue" in line] or lines[-SHOWN_OF_A_CRASH:]
 
@@ -114,7 +114,7 @@ class Job:
 
 
 def jobs(command: list[str]) -> list[Job]:
-    """A job for each suite, those of the last modules first: theirs are the long ones."""
+    """A job for each suite, those of the last modules first, because they take longest."""
     if not os.path.isfile(command[0]):
         return [Job(" ".join(command), command)]
     patterns = [word for option, word in zip(command[1:], command[2:]) if option == "--filter"]
@@ -160,7 +160,7 @@ class Run:
                 show(job)
 
     def until(self, deadline: float) -> bool:
-        """Runs all; false when the time was over before."""
+        """Runs all jobs; false if the time ended first."""
         workers = [threading.Thread(target=self.work, daemon=True) for _ in range(os.cpu_count() or 1)]
         for worker in workers:
             worker.start()
@@ -191,7 +191,7 @@ class Run:
                     print(f"  {name}")
             elif job.status != 0:
                 print(f"test: {job.name} failed with status {job.status}")
-                # Again, at the end: of a long output somebody may have the end only.
+                # Repeated at the end, because of a long output only the end may be visible.
                 for line in job.failures():
                     print(f"  {line}")
 

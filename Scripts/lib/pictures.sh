@@ -1,7 +1,7 @@
-# Real picture files for the demo: some of this machine's, or, where there are none, made by a library.
+# Real picture files for the demo: some of this machine's, or, if there are none, made by a library.
 # Sourced after prepare.sh, not run.
 
-# Copies up to eight PNG and JPEG files of a size that photos have into $1.
+# Copies up to eight PNG and JPEG files with the size of photos into $1.
 collect_pictures() {
   _number=0
   for _place in "$HOME/Pictures" "/System/Library/Desktop Pictures" /Library/User\ Pictures \
@@ -20,11 +20,11 @@ END
   [ "$_number" -ge 6 ]
 }
 
-# Has Pillow draw six pictures into $1.
+# Lets Pillow draw six pictures into $1.
 draw_pictures() {
   python3 -c 'import PIL' 2>/dev/null ||
     install_package python3-pil python3-pillow pillow
-  # The system's own Python is the one that packages are installed for.
+  # Packages are installed for the system's own Python.
   _python=python3
   "$_python" -c 'import PIL' 2>/dev/null || _python=/usr/bin/python3
   "$_python" - "$1" <<'END'

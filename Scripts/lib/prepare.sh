@@ -1,5 +1,5 @@
-# What every script needs before its own work: a new enough Swift, and the liblz4 headers. Sourced, not
-# run; silent when nothing is missing, and what it says goes to standard error.
+# The requirements of every script: a new enough Swift, and the liblz4 headers. Sourced, not run. It
+# is silent if nothing is missing, and otherwise writes to standard error.
 
 say() { printf '%s\n' "$*" >&2; }
 fail() {
@@ -7,7 +7,7 @@ fail() {
   exit 1
 }
 
-# Runs a command, and shows its output only when it fails.
+# Runs a command, and shows its output only if it fails.
 quietly() {
   _quietly_output=$(mktemp "${TMPDIR:-/tmp}/ondol-output.XXXXXX")
   if "$@" >"$_quietly_output" 2>&1 </dev/null; then
@@ -49,7 +49,7 @@ have_lz4() {
   return 1
 }
 
-# Runs a command as root: plainly where we are root, by sudo where there is one.
+# Runs a command as root: directly if this is root, otherwise by sudo if it exists.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"
@@ -60,7 +60,7 @@ as_root() {
   fi
 }
 
-# The package lists are fetched only where they are missing or turn out to be too old.
+# The package lists are downloaded only if they are missing or turn out to be too old.
 apt_install() {
   if apt-cache show "$1" >/dev/null 2>&1 &&
     quietly as_root env DEBIAN_FRONTEND=noninteractive \
@@ -72,7 +72,7 @@ apt_install() {
       apt-get install --yes --no-install-recommends "$1"
 }
 
-# Installs a package by the manager that is here: `install_package APT DNF BREW`.
+# Installs a package with this machine's manager: `install_package APT DNF BREW`.
 install_package() {
   if command -v apt-get >/dev/null 2>&1; then
     say "Installing $1 with apt-get."
@@ -95,8 +95,8 @@ require_lz4() {
   have_lz4 || fail "liblz4 was installed, but lz4.h is not where compilers look."
 }
 
-# The headers of PostgreSQL's library, for the product OndolPostgres. Homebrew keeps them where only
-# pkg-config is told of them.
+# The headers of PostgreSQL's library, for the product OndolPostgres. Homebrew keeps them in a
+# folder that only pkg-config knows.
 have_libpq() {
   if command -v brew >/dev/null 2>&1; then
     PKG_CONFIG_PATH="$(brew --prefix)/opt/libpq/lib/pkgconfig:${PKG_CONFIG_PATH:-}"
@@ -115,7 +115,7 @@ require_libpq() {
   have_libpq || fail "libpq was installed, but libpq-fe.h is not where compilers look."
 }
 
-# A server to run tests on: started by them, in directories of their own.
+# A server for tests, which start it in directories of their own.
 have_postgres() {
   command -v postgres >/dev/null 2>&1 && return 0
   for _directory in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin \
@@ -136,7 +136,7 @@ require_git() {
   command -v git >/dev/null 2>&1 || install_package git git git
 }
 
-# Only for scripts that have something for it to do.
+# Only for scripts that use it.
 require_python() {
   command -v python3 >/dev/null 2>&1 || install_package python3 python3 python3
 }

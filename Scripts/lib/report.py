@@ -1,11 +1,10 @@
-"""Makes one report of what the suites of Scripts/bench wrote.
+"""Makes one report from the output of the suites in Scripts/bench.
 
     report.py DIRECTORY [ARGUMENTS]
 
-DIRECTORY has SUITE.json (rows, one per workload and engine) and SUITE.md (the suite's own table), and
-where operations were counted SUITE.counts.json and SUITE.counts.md;
-report.json, report.md and images/SUITE.svg are added. ARGUMENTS are told in the report. Needs nothing
-but Python.
+DIRECTORY has SUITE.json (rows, one per workload and engine) and SUITE.md (the suite's own table),
+and, if operations were counted, SUITE.counts.json and SUITE.counts.md. The script adds report.json,
+report.md and images/SUITE.svg. The report lists ARGUMENTS. Needs only Python.
 """
 
 import json
@@ -111,7 +110,7 @@ def color(index):
 
 
 def commit():
-    """Which sources were measured, where that can be known."""
+    """The commit of the measured sources, if it is known."""
     asked = ["git", "log", "-1", "--format=%h of %cd", "--date=short"]
     try:
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
@@ -120,7 +119,7 @@ def commit():
 
 
 def add_counts(rows, path):
-    """Puts what was counted of an operation beside the rows of Ondol."""
+    """Adds the counts of an operation to the rows of Ondol."""
     if not path.exists():
         return
     counts = {row["workload"]: row for row in json.loads(path.read_text())}
@@ -160,7 +159,7 @@ def main():
         if counts.exists():
             lines += ["", *counts.read_text().strip().splitlines()]
     (directory / "report.md").write_text("\n".join(lines) + "\n")
-    # A row a line: small, and a difference shows what has changed.
+    # A row a line: small, and a diff shows the changes.
     text = ",\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in every)
     (directory / "report.json").write_text(f"[\n{text}\n]\n")
 

@@ -1,6 +1,6 @@
-// What an app's release build does with texts of all lengths: keys, fields, indexes and queries are
-// compared with what a dictionary says, before and after the database is opened again. Tests are
-// built with the compiler's checks left in; this is built as apps are.
+// An app's release build with texts of all lengths: it compares keys, fields, indexes and queries
+// with a dictionary, before and after the database is reopened. Tests are built with the compiler's
+// checks; this is built as apps are.
 
 import Ondol
 
@@ -10,7 +10,7 @@ struct Word: Codable, Sendable, Equatable, Identifiable {
   var number: Int
 }
 
-/// Texts within the string itself, behind a pointer, and of every length of UTF-8.
+/// Texts inside the string itself, texts in separate storage, and texts of every length of UTF-8.
 func text(_ number: Int) -> String {
   let piece = ["a", "é", "한", "😀", "fifteen letters", "라탄 조명"][number % 6]
   return String(repeating: piece, count: number % 7) + "\(number)"

@@ -1,7 +1,7 @@
-// What the adapters share in C: the way bytes are read so that every engine pays the same for it,
-// the clock, and the two peers whose C interfaces copy each value they give back. LevelDB and
-// RocksDB are therefore driven through their C++ interface here, in loops, so that nothing is
-// paid per operation that a C++ program would not pay as well.
+// The shared C parts of the adapters: reading bytes, so that every engine pays the same for it, the
+// clock, and the two peers whose C interfaces copy each value that they return. So LevelDB and
+// RocksDB run through their C++ interface here, in loops, and pay nothing per operation that a C++
+// program would not pay as well.
 
 #ifndef CPEERS_H
 #define CPEERS_H
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/// Reads every byte once, eight at a time, and gives back their sum.
+/// Reads every byte once, eight at a time, and returns their sum.
 static inline uint64_t peer_sum(const void *bytes, size_t length) {
   const unsigned char *next = (const unsigned char *)bytes;
   uint64_t sum = length;
@@ -43,12 +43,11 @@ static inline uint64_t peer_now(void) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/// Loads a library whose functions nobody else gets to see, and which sees its own before those of
-/// this program. Null when there is none.
+/// Loads a library whose functions only the caller sees, and which sees its own before those of
+/// this program. Null if it does not exist.
 void *peer_load_library(const char *name);
 
-/// Keys as they lie in memory: `count` of them, `stride` bytes apart, each `length` bytes at
-/// `offset`.
+/// Keys in memory: `count` of them, `stride` bytes apart, each `length` bytes at `offset`.
 struct peer_keys {
   const unsigned char *bytes;
   size_t count;
@@ -86,10 +85,11 @@ char *lsm_peer_settle(struct lsm_peer *peer);
 void lsm_peer_close(struct lsm_peer *peer);
 const char *lsm_peer_version(enum lsm_library library);
 
-/// What is looked for: any of several words, words one behind the other, or words that begin so.
+/// The kinds of searches: any of several words, words in direct succession, or words with a common
+/// beginning.
 enum xapian_form { XAPIAN_ANY, XAPIAN_PHRASE, XAPIAN_PREFIX };
 
-/// An index of Xapian's. Numbers begin at 1; with a limit of 0 matches are counted and not read.
+/// An index of Xapian. Numbers begin at 1. With a limit of 0 matches are counted and not read.
 struct xapian_peer;
 char *xapian_peer_open(const char *path, struct xapian_peer **peer);
 char *xapian_peer_put(struct xapian_peer *peer, uint32_t id, const char *text);

@@ -1,5 +1,5 @@
-// SQLite, and whatever has its interface. Two such libraries in one program would have each other's
-// functions, so that only one can be linked: the other is loaded, and called through this table.
+// SQLite, and every library with its interface. Two such libraries in one program would use each
+// other's functions, so only one can be linked. The other is loaded, and called through this table.
 
 #include <dlfcn.h>
 #include <sqlite3.h>
@@ -17,7 +17,7 @@ struct sqlite_calls {
 #undef SQLITE_CALL
 };
 
-// The calls of the SQLite that is linked.
+// The calls of the linked SQLite.
 static inline struct sqlite_calls sqlite_linked_calls(void) {
   struct sqlite_calls calls = {
 #define SQLITE_CALL(name) .name = sqlite3_##name,
@@ -27,7 +27,7 @@ static inline struct sqlite_calls sqlite_linked_calls(void) {
   return calls;
 }
 
-// The calls of a library that dlopen has given. False when it lacks one.
+// The calls of a library from dlopen. False if it lacks one.
 static inline bool sqlite_loaded_calls(void *library, struct sqlite_calls *calls) {
 #define SQLITE_CALL(name) \
   if (!(calls->name = (__typeof__(calls->name))dlsym(library, "sqlite3_" #name))) return false;

@@ -1,5 +1,5 @@
 // WiredTiger's methods are function pointers inside structs, many of them variadic, which Swift
-// cannot call. These wrappers are inlined; they add nothing to what a C program pays.
+// cannot call. These wrappers are inlined and add nothing to the cost of a C program.
 
 #include <wiredtiger.h>
 
@@ -48,7 +48,7 @@ static inline int wt_search(WT_CURSOR *cursor, const void *key, size_t length, W
   return code == 0 ? cursor->get_value(cursor, value) : code;
 }
 
-/// Moves to the first row at or after the key; WT_NOTFOUND when there is none.
+/// Moves to the first row at or after the key; WT_NOTFOUND if there is none.
 static inline int wt_seek(WT_CURSOR *cursor, const void *key, size_t length) {
   WT_ITEM item = {.data = key, .size = length};
   int side = 0;

@@ -1,6 +1,6 @@
-// Blocks and segments. Any bytes are a block or refused, and a block is searched without leaving
-// its memory. A segment is written, damaged, has its checksums made right again, and is read from
-// both ends: it answers or is refused, and undamaged it answers rightly.
+// Blocks and segments. Any bytes are a block or are refused, and a search of a block never leaves
+// its memory. The target writes a segment, damages it, corrects its checksums, and reads it from
+// both ends. The segment answers or is refused, and an undamaged one answers correctly.
 
 @testable import OndolEngine
 
@@ -20,7 +20,7 @@ enum BlockTarget: FuzzTarget {
 
   private static func readBlock(_ raw: [UInt8]) {
     guard raw.count >= 4 else { return }
-    // The number of rows that a block claims is what an index would have announced.
+    // The block's claimed number of rows is the one that an index would have given.
     let rowCount = Int(raw[0]) | Int(raw[1]) << 8
     guard let block = try? Block.make(rowCount: rowCount, raw.bytes) else { return }
     defer { block.free() }
@@ -75,7 +75,7 @@ enum BlockTarget: FuzzTarget {
       if isSound { demand(found == row, "\(row.key) gives \(found as Any)") }
     }
     let cursor = run.cursor()
-    // A row takes two bytes of a block at least, so no file has more.
+    // A row takes at least two bytes of a block, so no file has more.
     let most = 64 * bytes.count
     let forwards = walk(most) { first in
       try first ? cursor.seekToFirst() : cursor.next()
@@ -96,7 +96,7 @@ enum BlockTarget: FuzzTarget {
     }
   }
 
-  /// All rows, or nil when the file is refused.
+  /// Returns all rows, or nil if the file is refused.
   private static func walk(_ most: Int, _ step: (Bool) throws -> Row?) -> [Row]? {
     var rows: [Row] = []
     while let row = try? step(rows.isEmpty) {

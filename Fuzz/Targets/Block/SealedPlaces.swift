@@ -1,4 +1,4 @@
-// Where a sound segment has checksums, so that they can be made right again after damage.
+// The places of checksums in a sound segment, so that they can be corrected after damage.
 
 @testable import OndolEngine
 
@@ -35,14 +35,14 @@ struct SealedPlaces {
     }
   }
 
-  /// Where the block is, trailer included.
+  /// Records the place of the block, including its trailer.
   private mutating func note(_ handle: BlockHandle) -> Range<Int> {
     let (offset, length) = (Int(handle.offset), Int(handle.storedLength))
     blocks.append((offset, length))
     return offset..<(offset + length + StoredBlock.trailerLength)
   }
 
-  /// Makes all checksums right, those inside before those outside.
+  /// Corrects all checksums, inner ones before outer ones.
   func seal(_ bytes: inout [UInt8], _ salt: UInt64) {
     for block in blocks {
       let end = block.offset + block.storedLength + 8

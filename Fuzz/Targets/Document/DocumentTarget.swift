@@ -1,6 +1,6 @@
-// Documents as bytes. Any bytes are a document or refused, and the ways of reading agree on which:
-// the check that is made when a row is read lets pass exactly what can be decoded. What was decoded
-// is encoded and decoded again, the same to the last bit.
+// Documents as bytes. Any bytes are a document or are refused, and all ways of reading agree: the
+// check of a row accepts exactly the bytes that can be decoded. A decoded document is encoded and
+// decoded again, identical to the last bit.
 
 import OndolEngine
 
@@ -32,7 +32,7 @@ enum DocumentTarget: FuzzTarget {
 
   private static func read(_ row: [UInt8]) {
     guard let view = try? DocumentView(row.bytes) else { return }
-    // Looking for a field must not trap, whatever the rest of the document is.
+    // A search for a field must not trap, whatever the rest of the document is.
     for name in names { _ = try? value([name, "x"], in: view) }
     let fields = try? view.fields(symbols)
     let isSound = (try? view.check(symbols)) != nil
@@ -64,7 +64,7 @@ enum DocumentTarget: FuzzTarget {
     return try field.value(symbols)
   }
 
-  /// A type that finds some documents fitting and most not.
+  /// A type that fits some documents and not most.
   private struct Sample: Codable, Equatable {
     var a: Int?
     var b: String?
@@ -73,7 +73,7 @@ enum DocumentTarget: FuzzTarget {
     var m: [String: Int]?
   }
 
-  /// Decoding from the row and from the fields comes to the same.
+  /// Decoding from the row and from the fields gives the same result.
   private static func decode(_ contents: DocumentSnapshot.Contents, _ fields: [String: Value]) {
     let decoder = DocumentDecoder()
     let direct = try? decoder.decode(Sample.self, from: contents.source, of: nil)
@@ -82,7 +82,7 @@ enum DocumentTarget: FuzzTarget {
     demand(direct == indirect, "\(direct as Any) from the row, \(indirect as Any) from fields")
   }
 
-  // MARK: - There and back
+  // MARK: - Round trips
 
   private static func repeatFields(_ fields: [String: Value]) {
     var added = symbols
@@ -94,7 +94,8 @@ enum DocumentTarget: FuzzTarget {
     demand(row == self.row(again, &added), "the same fields give other bytes")
   }
 
-  /// The row with its stamps filled in, as the sequencer does; nil when the fields are refused.
+  /// Returns the row with its stamps filled in, as the sequencer does; nil if the fields are
+  /// refused.
   private static func row(_ fields: [String: Value], _ symbols: inout SymbolTable) -> [UInt8]? {
     guard
       let document = try? ValueEncoder.document(fields, createTime: nil, symbols: &symbols)

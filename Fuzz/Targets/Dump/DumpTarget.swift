@@ -1,6 +1,6 @@
-// Dumps. A sound dump is changed, in its bytes or by whole lines, and loaded into files in memory:
-// it is refused with a reason, or becomes a database that finds nothing wrong with itself, whose
-// own dump makes the same database again.
+// Dumps. The target changes a sound dump, in its bytes or by whole lines, and loads it into files
+// in memory. The load refuses it with a reason, or makes a database whose verification finds no
+// fault, and whose own dump makes the same database again.
 
 import Ondol
 import OndolEngine
@@ -39,7 +39,7 @@ enum DumpTarget: FuzzTarget {
 
   private static func text(_ dump: [UInt8]) -> String { String(decoding: dump, as: UTF8.self) }
 
-  /// Loads a dump and dumps it again, unless it is refused.
+  /// Loads a dump and dumps it again, unless the load refuses it.
   private static func load(
     _ dump: [UInt8], at path: String, _ environment: Environment
   ) async throws -> Result<[UInt8], DumpError> {
@@ -94,7 +94,7 @@ enum DumpTarget: FuzzTarget {
     return Array(lines.joined(separator: [0x0A]))
   }
 
-  /// Puts other JSON in place of some.
+  /// Replaces some of the JSON with other JSON.
   private static func replace(in line: inout [UInt8], _ input: inout FuzzInput) {
     guard !line.isEmpty else { return }
     let pieces = [
@@ -106,7 +106,7 @@ enum DumpTarget: FuzzTarget {
     line.replaceSubrange(place..<end, with: input.pick(pieces).utf8)
   }
 
-  /// A dump of a database with something of everything.
+  /// A dump of a database with some of everything.
   private static let sound: [UInt8] = {
     do {
       return try SimulationExecutor.run(seed: 2) { executor in

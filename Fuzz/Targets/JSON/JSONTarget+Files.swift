@@ -1,4 +1,4 @@
-// Files of any bytes: their form is found or refused with a place inside of them, and their values
+// Files of any bytes: their form is found, or refused with a place inside them, and their values
 // and records are the same in pieces of any length.
 
 import OndolEngine
@@ -32,7 +32,7 @@ extension JSONTarget {
     }
   }
 
-  /// Where values are, and at the end the place of what is wrong.
+  /// Returns the places of the values, and at the end the place of the mistake.
   private static func values(
     _ bytes: [UInt8], _ layout: JSONSplitter.Layout, _ comment: [UInt8], by step: Int
   ) -> [Range<Int>] {

@@ -1,6 +1,6 @@
-// JSON, CSV and what else the tools write as text. Any bytes are read or refused with a place
-// inside them; every value comes back to the last bit from every form that keeps types; cells,
-// names of files and moments come back too.
+// JSON, CSV and the other texts that the tools write. Any bytes are read, or refused with a place
+// inside them. Every form that keeps types preserves every value to the last bit, and cells, file
+// names and moments come back as well.
 
 import OndolEngine
 
@@ -56,7 +56,7 @@ enum JSONTarget: FuzzTarget {
       let text = JSONWriter.line(id: "a", fields, form)
       var again = try? JSONReader.readDocument(Array(text.utf8))
       let id = again?.removeValue(forKey: JSONWriter.documentIDName)
-      // A field of that name was there: which of the two comes back is not said.
+      // A field of that name existed, and it is undefined which of the two comes back.
       if fields[JSONWriter.documentIDName] != nil { return }
       demand(id?.string == "a", "\(text) has lost its id")
       demand(

@@ -1,5 +1,5 @@
-// Keys. Any bytes are taken apart or refused; what was taken apart is written and read again; and
-// two values drawn from the bytes are ordered by their keys as ValueOrder orders them.
+// Keys. Any bytes are parsed or refused, and the parsed key is written and parsed again. Two values
+// from the bytes have the same order by their keys as by ValueOrder.
 
 import OndolEngine
 

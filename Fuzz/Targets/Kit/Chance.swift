@@ -1,4 +1,4 @@
-// Where seeds come from: bytes that look like chance and are the same every time.
+// The source of seeds: bytes that look random and are the same every time.
 
 /// SplitMix64.
 package struct Chance {

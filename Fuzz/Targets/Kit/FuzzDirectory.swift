@@ -1,4 +1,4 @@
-// A directory whose files are arrays, made anew for each input.
+// A directory whose files are arrays, created again for each input.
 
 package import OndolEngine
 
@@ -13,7 +13,7 @@ package final class FuzzDirectory: Directory {
         uniqueKeysWithValues: contents.map { ($0.key, FuzzFile(name: $0.key, $0.value)) }))
   }
 
-  /// What is in the file `name`.
+  /// The content of the file `name`.
   package func contents(_ name: String) -> [UInt8] {
     files.withLock { $0[name] }?.contents ?? []
   }

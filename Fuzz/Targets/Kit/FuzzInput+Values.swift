@@ -1,9 +1,9 @@
-// Values drawn from an input's bytes.
+// Values from an input's bytes.
 
 @testable import Ondol
 
 extension FuzzInput {
-  /// Any value; containers hold others down to `depth`.
+  /// Returns any value. Containers hold others down to `depth`.
   mutating func value(depth: Int) -> Value {
     switch below(depth > 0 ? 16 : 13) {
     case 0: return .null
@@ -30,7 +30,7 @@ extension FuzzInput {
     }
   }
 
-  /// Digits of any number, or those beside a double or an integer.
+  /// Returns the digits of any number, or those next to a double or an integer.
   private mutating func decimal() -> DecimalValue {
     let found: DecimalValue? =
       switch below(4) {

@@ -1,8 +1,8 @@
 // Bytes as decisions: a target that builds something takes from its input what it would otherwise
-// draw from a seed, so that the fuzzer's changes to the bytes are changes to what is built.
+// take from a seed, so that a change of the bytes changes the result.
 
-/// Takes decisions from bytes, one behind the other. Where the bytes have ended every decision is
-/// the first of those possible, so that what is built comes to an end too.
+/// Takes decisions from bytes, one after another. After the end of the bytes every decision is the
+/// first possible one, so that the construction also ends.
 package struct FuzzInput: Sendable {
   private let bytes: [UInt8]
   private var offset = 0
@@ -24,7 +24,7 @@ package struct FuzzInput: Sendable {
     (0..<8).reduce(0) { word, index in word | UInt64(byte()) << UInt64(8 * index) }
   }
 
-  /// A number in `0..<bound`; `bound` is from 1 to 65,536.
+  /// Returns a number in `0..<bound`; `bound` is from 1 to 65,536.
   package mutating func below(_ bound: Int) -> Int {
     let number = bound <= 256 ? Int(byte()) : Int(byte()) | Int(byte()) << 8
     return number % bound
@@ -32,25 +32,25 @@ package struct FuzzInput: Sendable {
 
   package mutating func flag() -> Bool { byte() & 1 == 1 }
 
-  /// True once in `count` times.
+  /// Returns true once in `count` times.
   package mutating func oneIn(_ count: Int) -> Bool { below(count) == count - 1 }
 
-  /// One of `elements`, which must not be empty.
+  /// Returns one of `elements`, which must not be empty.
   package mutating func pick<Element>(_ elements: [Element]) -> Element {
     elements[below(elements.count)]
   }
 
-  /// As many bytes as are left, `count` at most.
+  /// Returns the remaining bytes, at most `count`.
   package mutating func take(_ count: Int) -> [UInt8] {
     let end = min(bytes.count, offset + count)
     defer { offset = end }
     return Array(bytes[offset..<end])
   }
 
-  /// All bytes that are left.
+  /// Returns all remaining bytes.
   package mutating func rest() -> [UInt8] { take(bytes.count) }
 
-  /// A number near the places where mistakes are, or any.
+  /// Returns a number near the usual places of mistakes, or any number.
   package mutating func edge() -> UInt64 {
     switch below(8) {
     case 0: 0

@@ -1,8 +1,8 @@
-// Damage. A file's checksums would stop a fuzzer at the door, so it damages the file first and has
-// the checksums made right again: what is behind the door must hold against that as well.
+// Damage. A file's checksums would stop a fuzzer at once, so the target damages the file and then
+// corrects the checksums. The code after the checks must withstand that damage as well.
 
 extension [UInt8] {
-  /// Overwrites some bytes; which, and with what, `input` says.
+  /// Overwrites some bytes. `input` decides which, and with what.
   package mutating func damage(_ input: inout FuzzInput) {
     guard !isEmpty, count < 1 << 16 else { return }
     for _ in 0..<input.below(12) {

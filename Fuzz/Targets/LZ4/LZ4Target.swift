@@ -1,13 +1,13 @@
-// The glue around LZ4. Any bytes are compressed and come back, or are said not to be worth it; any
-// bytes that claim to be compressed fill exactly as many bytes as were announced, or are refused
-// and leave what was there alone.
+// The code around LZ4. Any bytes are compressed and come back, or are reported as incompressible.
+// Any bytes that claim to be compressed fill exactly the announced number of bytes, or are refused
+// and leave their destination unchanged.
 
 @testable import OndolEngine
 
 enum LZ4Target: FuzzTarget {
   static let name = "lz4"
 
-  /// More than LZ4 can make of an input of the fuzzer's length.
+  /// More than LZ4 can produce from an input of the fuzzer's length.
   private static let longest = 1 << 20
 
   static func run(_ bytes: [UInt8]) {
@@ -20,12 +20,12 @@ enum LZ4Target: FuzzTarget {
     }
   }
 
-  // MARK: - There and back
+  // MARK: - Round trips
 
   private static func repeatRaw(_ input: inout FuzzInput) {
     var raw: [UInt8] = []
     while !input.isSpent {
-      // Runs and copies, so that there is something to save.
+      // Runs and copies, which can be compressed.
       switch input.below(4) {
       case 0: raw += [UInt8](repeating: input.byte(), count: input.below(600))
       case 1: raw += raw.suffix(input.below(300))
@@ -50,7 +50,7 @@ enum LZ4Target: FuzzTarget {
     }
   }
 
-  /// Decompresses in both ways, which agree.
+  /// Decompresses in both ways, which must agree.
   @discardableResult
   private static func decompress(
     _ stored: [UInt8], to count: Int, expecting raw: [UInt8]?
@@ -63,7 +63,7 @@ enum LZ4Target: FuzzTarget {
       appended.count == before.count + (isAppended ? count : 0),
       "\(appended.count) bytes for \(count)")
     var filled = [UInt8](repeating: 0, count: count)
-    // Safe: the span is used within the closure only.
+    // Safe: the span is used only within the closure.
     let isFilled = unsafe filled.withUnsafeMutableBytes { buffer in
       var place = unsafe MutableRawSpan(_unsafeBytes: buffer)
       return Compression.decompress(stored.bytes, into: &place)

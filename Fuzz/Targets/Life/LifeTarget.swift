@@ -1,8 +1,8 @@
-// Whole lives. Bytes become the limits of a database and what it goes through (commits one by one
-// and at once, flushes, merges, closing and opening), on files in memory; before operations that
-// the bytes choose its power is cut or its process killed. What comes back must be a state that the
-// crash allows, as in the crash tests, whose model and judgement this is; only that here a fuzzer
-// draws instead of a seed, and knows which draws led to code that it had not seen.
+// Whole lives. Bytes become the limits of a database and its history (commits one by one and in
+// groups, flushes, merges, closing and opening), on files in memory. Before operations that the
+// bytes choose, its power is cut or its process killed. The recovered state must be one that the
+// crash allows. The model and the check are those of the crash tests, but a fuzzer makes the
+// choices instead of a seed, and it knows which choices reached new code.
 
 import OndolEngine
 

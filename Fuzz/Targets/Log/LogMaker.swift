@@ -1,12 +1,12 @@
-// Makes logs whose every field comes from the input and whose checksums are right.
+// Makes logs in which every field comes from the input and every checksum is correct.
 
 @testable import OndolEngine
 
-/// Writes logs one behind the other.
+/// Writes logs one after another.
 struct LogMaker {
-  /// Whether only what the engine itself would write is written.
+  /// Whether it writes only what the engine itself would write.
   let isHonest: Bool
-  /// Of the last commit.
+  /// The sequence of the last commit.
   var sequence: UInt64
   private(set) var commits = 0
   private var isSealed = false

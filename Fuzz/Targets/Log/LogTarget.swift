@@ -1,6 +1,6 @@
-// The log. One or two logs are made of frames whose fields come from the input, each with right
-// checksums, then cut or damaged, and recovered. Recovery refuses or gives a beginning of what was
-// written; what was not touched comes back whole.
+// The log. The target makes one or two logs of frames whose fields come from the input, each with
+// correct checksums, then cuts or damages them, and recovers. Recovery refuses them or returns a
+// prefix of the commits. Undamaged logs come back whole.
 
 @testable import OndolEngine
 
@@ -69,7 +69,7 @@ enum LogTarget: FuzzTarget {
     check(logs, floor, newest, isSound ? maker.commits : nil, maker.commits)
   }
 
-  /// Recovers; `expected` commits must be found when it is given, `most` at most.
+  /// Recovers. It must find `expected` commits if given, and at most `most`.
   private static func check(
     _ logs: [String: [UInt8]], _ floor: LogStart, _ newest: FileNumber, _ expected: Int?,
     _ most: Int
@@ -77,7 +77,7 @@ enum LogTarget: FuzzTarget {
     var state = ManifestState(
       nextFile: FileNumber(rawValue: 4), floor: floor, newestLog: newest,
       shards: [ShardState(), ShardState()])
-    // What the manifest refuses does not get as far as this.
+    // A state that the manifest refuses does not get this far.
     guard (try? state.apply(.logs(floor: floor, newest: newest))) != nil else { return }
     var recovery = Recovery(
       directory: FuzzDirectory(logs), identity: identity, manifest: state,

@@ -1,6 +1,7 @@
-// The manifest and the superblock. Edits are made of any bytes, with right checksums around them,
-// and loaded: refused, or a state that can be written down whole and comes back the same. From that
-// state a log is recovered, since nothing the manifest says may make recovery trap.
+// The manifest and the superblock. The target makes edits of any bytes, with correct checksums
+// around them, and loads them. They are refused, or make a state that can be written whole and
+// comes back the same. Then it recovers a log from that state, because nothing in the manifest may
+// make recovery trap.
 
 @testable import OndolEngine
 
@@ -39,7 +40,7 @@ enum ManifestTarget: FuzzTarget {
       payload += input.flag() ? changes(&input) : input.take(input.below(80))
       var frames = FrameBuilder.buildEdit(
         payload, ordinal: ordinal, time: 0, salt: salt, offset: UInt64(bytes.count), limit: limit)
-      // A part less, or one of another edit in its place, each with checksums that are right.
+      // One part fewer, or one from another edit instead, each with correct checksums.
       if input.oneIn(6) {
         frames = FrameBuilder.buildEdit(
           payload, ordinal: ordinal &+ UInt64(input.below(2)), time: 0, salt: salt,
@@ -59,7 +60,7 @@ enum ManifestTarget: FuzzTarget {
     recover(manifest.state)
   }
 
-  /// The state as changes from nothing is the state.
+  /// The state, written as changes to an empty state, gives the same state.
   private static func writeDown(_ state: ManifestState, shardCount: Int) {
     var again = ManifestState(
       nextFile: .zero,
@@ -191,7 +192,7 @@ enum ManifestTarget: FuzzTarget {
     loadNamed(by: found, &input)
   }
 
-  /// The manifest that a superblock names, which is that of the database with the same identity.
+  /// The manifest that a superblock names: the one of the database with the same identity.
   private static func loadNamed(by superblock: Superblock, _ input: inout FuzzInput) {
     let header = header(superblock)
     var payload: [UInt8] = []

@@ -1,7 +1,7 @@
-// Contents of blobs. Where a content is, is read from any bytes or refused. Packs are written,
-// damaged, have their checksums made right again, are walked from the front and read by the places
-// that were given out: what is found is inside the file, and what was not touched is right. A file
-// of one content is read by checksums that need not be its own.
+// Contents of blobs. A content's location is parsed from any bytes or refused. The target writes
+// packs, damages them, corrects their checksums, walks them from the front, and reads them at the
+// returned locations. Every result is inside the file, and undamaged contents are correct. It also
+// reads a file of one content by checksums that need not be its own.
 
 @testable import OndolEngine
 
@@ -48,7 +48,7 @@ enum PackTarget: FuzzTarget {
     var stored = content
     if input.flag() { stored.damage(&input) }
     if input.oneIn(4) { place.length = min(input.edge(), ContentFrame.largestContent) }
-    // What a row could say: as many checksums as frames.
+    // A possible row: as many checksums as frames.
     let frames = ContentFrame.count(ofContent: place.length)
     guard frames > 0, frames < 1 << 16 else { return }
     while place.checksums.count < frames { place.checksums.append(7) }
@@ -101,13 +101,13 @@ enum PackTarget: FuzzTarget {
     case 2: place.entryLength = UInt32(truncatingIfNeeded: input.edge())
     default: place.salt = input.edge()
     }
-    // A row's value is what says a place, and it refuses what no pack can have.
+    // The value of a row states a location. Decoding it refuses impossible locations in packs.
     let row = ContentLocation.pack(place).bytes
     guard case .pack(let said)? = try? ContentLocation(row.bytes), said.length > 0 else { return }
     _ = try? read(said, in: directory, range(&input, in: Int(said.length)))
   }
 
-  /// Damages the heads of entries, or any bytes, and makes the checksums right.
+  /// Damages the heads of entries, or any bytes, and corrects the checksums.
   private static func damage(
     _ pack: inout [UInt8], _ places: [PackPlace], _ input: inout FuzzInput
   ) {
@@ -124,7 +124,8 @@ enum PackTarget: FuzzTarget {
     for place in places { seal(&pack, Int(place.offset)) }
   }
 
-  /// Makes the checksums of an entry's frames and of its head right, as far as they are inside.
+  /// Corrects the checksums of an entry's frames and of its head, as far as they are inside the
+  /// file.
   private static func seal(_ pack: inout [UInt8], _ start: Int) {
     func word(_ offset: Int) -> Int {
       pack[offset..<(offset + 4)].reversed().reduce(0) { $0 << 8 | Int($1) }
@@ -180,7 +181,7 @@ enum PackTarget: FuzzTarget {
 
   // MARK: - Parts
 
-  /// Mostly small, now and then of several frames.
+  /// Mostly small contents, and sometimes one of several frames.
   private static func content(_ input: inout FuzzInput) -> [UInt8] {
     switch input.below(8) {
     case 0: [UInt8](repeating: input.byte(), count: 65_400 + input.below(70_000))
@@ -189,7 +190,7 @@ enum PackTarget: FuzzTarget {
     }
   }
 
-  /// Some of `count` bytes, at least one.
+  /// Returns a range of `count` bytes, at least one long.
   private static func range(_ input: inout FuzzInput, in count: Int) -> Range<Int> {
     let start = Int(input.edge() % UInt64(count))
     let length = 1 + Int(input.edge() % UInt64(count - start))

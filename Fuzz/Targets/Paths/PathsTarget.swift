@@ -1,6 +1,6 @@
-// Names and paths as apps write them: of documents, collections, fields, objects in storage and
-// nodes of the tree. Each is read once by the library and once by the plainest means, byte by byte;
-// what is accepted comes back from its text as the same bytes.
+// Names and paths in the forms that apps write: of documents, collections, fields, objects in
+// storage and nodes of the tree. The library reads each once, and the target reads it again in the
+// simplest way, byte by byte. The text of an accepted path reads back as the same bytes.
 
 import OndolEngine
 
@@ -19,7 +19,7 @@ enum PathsTarget: FuzzTarget {
     }
   }
 
-  /// A text in which what is special is often met.
+  /// Returns a text with many special characters.
   private static func text(_ input: inout FuzzInput) -> String {
     let pieces = [
       "/", ".", "`", "\\", "__", "a", "~", "[", "..", "//", "\u{301}", "é", "\u{ff5e}", "😀", "\0",
@@ -58,7 +58,7 @@ enum PathsTarget: FuzzTarget {
     }
   }
 
-  /// The segments; nil when the path is none.
+  /// Returns the segments; nil if the text is not a path.
   private static func segments(_ text: String) -> [String]? {
     var octets = Array(text.utf8)
     if octets.first == UInt8(ascii: "/") { octets.removeFirst() }
@@ -101,7 +101,7 @@ enum PathsTarget: FuzzTarget {
     comeBack(names)
   }
 
-  /// The text form of a path is read as the same path.
+  /// Checks that the text form of a path reads back as the same path.
   private static func comeBack(_ names: [String]) {
     let text = FieldPath(names).description
     let again = try? FieldPath(text).names()

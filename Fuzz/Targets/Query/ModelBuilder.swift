@@ -1,10 +1,10 @@
-// Queries of the tests' model from an input's bytes: all that the model can say, of fields and
-// values so few that much of it meets.
+// Queries of the tests' model, from an input's bytes: everything that the model can express, with
+// so few fields and values that many documents match.
 
 import Ondol
 import OndolTestKit
 
-/// Takes queries out of bytes.
+/// Builds queries from bytes.
 struct ModelBuilder {
   var input: FuzzInput
 

@@ -1,7 +1,7 @@
-// Queries. From any bytes a query is built by the public calls and asked of two small databases
-// with the same documents, one with indexes and one without. A query that makes sense gives what
-// the naive evaluator of the tests gives, in both; one that makes none throws an error that says
-// that the argument is wrong. Nothing traps.
+// Queries. The target builds a query from any bytes with the public calls, and runs it in two small
+// databases with the same documents, one with indexes and one without. A valid query returns in
+// both what the naive evaluator of the tests returns. An invalid one throws an error for a wrong
+// argument. Nothing traps.
 
 import Ondol
 import OndolTestKit
@@ -42,7 +42,7 @@ enum QueryTarget: FuzzTarget {
     }
   }
 
-  /// Going on behind the first document finds the others.
+  /// Continuing after the first document finds the others.
   private static func continuePages(
     _ query: Query, _ model: ModelQuery, _ found: QuerySnapshot, _ expected: [String],
     _ snapshot: DatabaseSnapshot

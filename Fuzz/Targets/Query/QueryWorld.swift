@@ -1,4 +1,4 @@
-// The databases that queries are asked of, made once.
+// The databases for the queries, created once.
 
 import Dispatch
 import Ondol

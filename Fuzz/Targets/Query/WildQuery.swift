@@ -1,11 +1,10 @@
-// Queries that an app should not write: paths of any bytes, operands of any kind, places with too
-// many values, negative limits. They are answered or refused, and what they are refused with names
-// what is wrong.
+// Queries that an app should not write: paths of any bytes, operands of any kind, cursors with too
+// many values, negative limits. They are answered or refused, and the error names the mistake.
 
 import Foundation
 import Ondol
 
-/// Builds and asks one query.
+/// Builds and runs one query.
 struct WildQuery {
   private var input: FuzzInput
 
@@ -141,7 +140,7 @@ struct WildQuery {
     (0..<depth).reduce(.null) { value, _ in .array([value]) }
   }
 
-  /// A cursor as it may come back from where an app kept it.
+  /// A cursor as it may return from an app's own storage.
   private mutating func cursor() -> QueryCursor? {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     return QueryCursor(String(input.take(input.below(120)).map { alphabet[Int($0) % 64] }))

@@ -1,7 +1,7 @@
-// Requests as a connection brings them, to the console of a small database. Whatever comes, there
-// is an answer that is one: a status that is documented, header fields without line breaks, JSON
-// that can be read; nothing of the database without the token; and no more is kept of a request
-// than its limits say.
+// Requests as a connection brings them, to the console of a small database. Every request gets a
+// valid response: a documented status, header fields without line breaks, readable JSON. Without
+// the token, no response contains anything from the database, and the server keeps no more of a
+// request than its limits permit.
 
 import Dispatch
 import Foundation
@@ -51,7 +51,7 @@ enum RequestTarget: FuzzTarget {
       }
     }
     do {
-      // One that is over its limits is cut off: what is given out is never more than what came.
+      // A request over its limits is cut off, and a reader never gets more bytes than arrived.
       while let head = try await incoming.head() {
         check(head, sent: bytes.count)
         let response = await handler.respond(
@@ -125,7 +125,8 @@ enum RequestTarget: FuzzTarget {
       "\(what): a refusal that says nothing")
   }
 
-  /// Nothing of the database goes to whoever has not the token, or is not on this machine's page.
+  /// A response contains nothing from the database without the token, or for a request from
+  /// elsewhere than this machine's page.
   private static func checkToken(
     _ head: RequestHead, _ response: ConsoleResponse, _ what: String
   ) {
@@ -150,7 +151,7 @@ enum RequestTarget: FuzzTarget {
     }
   }
 
-  // MARK: - Requests that come far
+  // MARK: - Requests with a valid head
 
   private static let routes: [(method: String, route: String)] = [
     ("GET", "database"), ("GET", "collections"), ("GET", "schema"), ("POST", "query"),

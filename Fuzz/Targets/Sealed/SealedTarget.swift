@@ -1,7 +1,7 @@
-// What an encrypted database is opened with: a superblock is damaged and its checksums made right
-// again, as somebody would who has the device and not the key. It is refused, or it is the one that
-// was written. Then units that were sealed for places of files are damaged, moved and opened: they
-// are what was sealed, or refused.
+// The opening of an encrypted database. The target damages a superblock and corrects its checksums,
+// as an attacker could with the device and without the key. The superblock is refused, or it is the
+// written one. Then the target damages, moves and opens units that were sealed for places in files.
+// They are the sealed ones, or are refused.
 
 @testable import Ondol
 @testable import OndolEngine
@@ -16,7 +16,7 @@ enum SealedTarget: FuzzTarget {
     DatabaseVault(.key([UInt8](repeating: byte, count: Database.Encryption.keyLength)))
   }
 
-  /// Keys of every kind, and the vault that opens them: one, and the three changes.
+  /// Keys of every kind, and the vault that opens them: one key, and the three changes.
   private static let rings: [(ring: Keyring, vault: Int)] = {
     do throws(EngineError) {
       let (one, other) = (try key(0), try key(1))
@@ -53,7 +53,7 @@ enum SealedTarget: FuzzTarget {
     }
   }
 
-  /// The keys of what is left of the superblock, when the right vault opens it.
+  /// Returns the keys of the damaged superblock, if the right vault opens it.
   private static func open(
     _ superblock: Superblock, with vault: Int, _ input: inout FuzzInput
   ) -> Keyring? {
@@ -64,7 +64,7 @@ enum SealedTarget: FuzzTarget {
       demand(false, "a superblock cannot be written")
       return nil
     }
-    // One slot, so that no other stands in for it.
+    // One slot, so that no other one can replace it.
     let sound = Array(directory.contents(Superblock.name).prefix(Superblock.slotLength))
     var contents = sound
     contents.damage(&input)
@@ -88,7 +88,7 @@ enum SealedTarget: FuzzTarget {
     return nil
   }
 
-  /// Makes the checksum of the slot right.
+  /// Corrects the checksum of the slot.
   private static func seal(_ slot: inout [UInt8]) {
     let end = Superblock.slotLength - 8
     guard slot.count >= Superblock.slotLength else { return }
@@ -96,8 +96,7 @@ enum SealedTarget: FuzzTarget {
     slot.overwriteLittleEndian(checksum, at: end)
   }
 
-  /// Seals bytes with the keys that were written, and opens what is left of them with those that
-  /// were read.
+  /// Seals bytes with the written keys, and opens the damaged result with the keys that were read.
   private static func tryUnit(
     of number: FileNumber, _ written: Keyring, _ read: Keyring, _ input: inout FuzzInput
   ) {

@@ -1,6 +1,6 @@
-// The realtime tree's bytes. Keys and what children are ordered by compare as the rules say, which
-// are written here a second time; rows and keys of any bytes are read or refused; and what an app
-// writes becomes the rows of its leaves and no others.
+// The realtime tree's bytes. Keys and the orders of children compare by the tree's rules, which
+// this target implements a second time. Rows and keys of any bytes are read or refused. An app's
+// write becomes exactly the rows of its leaves.
 
 import OndolEngine
 
@@ -74,7 +74,7 @@ enum TreeTarget: FuzzTarget {
     }.joined()
   }
 
-  /// Integers by value, then the shorter, then "-0…"; behind them texts, as UTF-16.
+  /// Integers by value, then the shorter one, then "-0…"; after them texts, as UTF-16.
   private static func order(_ left: String, _ right: String) -> Int {
     switch (integer(left), integer(right)) {
     case (let one?, let other?):

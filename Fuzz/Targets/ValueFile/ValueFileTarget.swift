@@ -1,6 +1,6 @@
-// Value files. Values are written, the file is damaged and its records' checksums made right
-// again, and values are read by the pointers that were given out or by pointers from the input:
-// refused or, where nothing was touched, right.
+// Value files. The target writes values, damages the file and corrects its records' checksums. Then
+// it reads values by the returned pointers or by pointers from the input. They are refused or, if
+// undamaged, correct.
 
 @testable import OndolEngine
 
@@ -79,7 +79,7 @@ enum ValueFileTarget: FuzzTarget {
     return (try writer.finish(), pointers)
   }
 
-  /// Makes a record's checksum right, and the pointer fit it.
+  /// Corrects a record's checksum, and makes the pointer fit it.
   private static func seal(_ bytes: inout [UInt8], _ pointer: inout ValuePointer) {
     let start = Int(pointer.offset)
     let stored = (start + ValueFileFormat.recordHeaderLength)..<(start + Int(pointer.recordLength))

@@ -1,6 +1,6 @@
-// Conditions as people write them. Any text is a condition or refused with a place inside it; a
-// condition's text is read as the same; and whatever was read can be asked of a database: it gives
-// what a scan gives, or is refused as an argument.
+// Conditions as people write them. Any text is a condition, or is refused with a place inside it.
+// The text of a condition reads back as the same condition. A database can run every parsed
+// condition: it returns what a scan returns, or refuses the argument.
 
 import Ondol
 import OndolEngine
@@ -47,7 +47,7 @@ enum WhereTarget: FuzzTarget {
     ask(expression)
   }
 
-  /// Asks both databases, which have the same documents and not the same indexes.
+  /// Runs it in both databases, which have the same documents but different indexes.
   private static func ask(_ expression: WhereExpression) {
     var found: [[String]?] = []
     for snapshot in [QueryWorld.shared.plain, QueryWorld.shared.indexed] {

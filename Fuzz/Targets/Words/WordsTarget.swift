@@ -1,5 +1,5 @@
-// Indexes of words. Any bytes are a row of one or refused; any text becomes terms that highlighting
-// finds again, and a row and a chunk that give back what was put into them.
+// Indexes of words. Any bytes are a row of such an index or are refused. Any text becomes terms
+// that highlighting finds again, and a row and a chunk that return what was put into them.
 
 import OndolEngine
 
