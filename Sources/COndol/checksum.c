@@ -1,8 +1,9 @@
-// CRC32C by instruction (SSE4.2, ARMv8) with a table behind it.
+// CRC32C by instruction (SSE4.2, ARMv8), or by a table without it.
 //
-// One stream of the instruction has a latency of three cycles a step, so long inputs run as three
-// independent streams whose results are joined by shifting the first two over the bytes that follow
-// them: a multiplication by x^(8n) modulo the polynomial, done with a table made once for each length.
+// One stream of the instruction has a latency of three cycles a step. So long inputs run as three
+// independent streams, whose results are joined by shifting the first two over the bytes that
+// follow them: a multiplication by x^(8n) modulo the polynomial, with a table that is made once for
+// each length.
 
 #include "COndol.h"
 

@@ -1,5 +1,6 @@
-// The part of scrypt (RFC 7914) that takes the time and the memory: sections 3 to 5. In C because it
-// must be fast in an app's debug build, too, where Swift would take ten seconds for a passphrase.
+// The part of scrypt (RFC 7914) that takes the time and the memory: sections 3 to 5. It is in C
+// because it must be fast in an app's debug build as well, where Swift would take ten seconds for a
+// passphrase.
 
 #include "COndol.h"
 
@@ -52,7 +53,7 @@ static void mix_block(uint32_t *restrict block, uint32_t *restrict spare, size_t
   memcpy(block, spare, 2 * r * sizeof x);
 }
 
-// Not left out by the compiler, although nobody reads what is written.
+// The compiler does not remove it, although nothing reads the written bytes.
 static void forget(void *bytes, size_t count) {
   volatile unsigned char *place = bytes;
   while (count--) *place++ = 0;

@@ -1,4 +1,4 @@
-// Calls that sit behind _GNU_SOURCE on Linux, where Swift's importer does not see them.
+// Calls that need _GNU_SOURCE on Linux, where Swift's importer does not see them.
 
 #define _GNU_SOURCE
 #include "COndol.h"
@@ -112,7 +112,7 @@ void ondol_name_thread(const char *name) {
 long ondol_processor_count(void) {
 #if defined(__linux__)
   cpu_set_t allowed;
-  // Fails where there are more than the 1,024 processors that this has room for.
+  // Fails if there are more than the 1,024 processors that this has room for.
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
 #endif
   long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -130,7 +130,7 @@ long ondol_raise_file_limit(void) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   limit.rlim_cur = limit.rlim_max;
 #if defined(__APPLE__)
-  // More is refused there, whatever the hard limit says.
+  // The system refuses more, whatever the hard limit says.
   if (limit.rlim_cur > OPEN_MAX) limit.rlim_cur = OPEN_MAX;
 #endif
   setrlimit(RLIMIT_NOFILE, &limit);

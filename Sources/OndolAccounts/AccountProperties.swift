@@ -22,7 +22,7 @@ enum AccountProperties {
     else {
       throw AuthError(
         .invalidUID,
-        "a uid has 1 to \(mostUIDCharacters) characters in composed form and no / among them")
+        "a uid must have 1 to \(mostUIDCharacters) characters in composed form and no /")
     }
   }
 
@@ -36,7 +36,7 @@ enum AccountProperties {
     }
     guard (1...mostNameBytes).contains(typed.utf8.count), isVisible else {
       throw AuthError(
-        .invalidDisplayName, "a name has 1 to \(mostNameBytes) bytes, all in one line")
+        .invalidDisplayName, "a name must have 1 to \(mostNameBytes) bytes, all on one line")
     }
     return typed
   }

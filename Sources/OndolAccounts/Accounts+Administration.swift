@@ -279,7 +279,7 @@ extension Accounts {
 
   static func check(count: Int, least: Int = 0, most: Int) throws(AuthError) {
     guard (least...most).contains(count) else {
-      throw AuthError(.invalidCount, "a call takes \(least) to \(most) accounts, not \(count)")
+      throw AuthError(.invalidCount, "a call must have \(least) to \(most) accounts, not \(count)")
     }
   }
 
@@ -402,6 +402,6 @@ extension AccountPlaces {
 
 extension AuthError {
   fileprivate static var invalidPageToken: AuthError {
-    AuthError(.invalidPageToken, "this is no token of a page; begin with the first page")
+    AuthError(.invalidPageToken, "this is not a page token; begin with the first page")
   }
 }

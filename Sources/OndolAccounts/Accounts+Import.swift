@@ -185,7 +185,7 @@ private struct CheckedImport: Sendable {
       return
     }
     guard let format else {
-      throw AuthError(.invalidPasswordHash, "say how the passwords were hashed")
+      throw AuthError(.invalidPasswordHash, "state how the passwords were hashed")
     }
     password = try format.stored(hash, salt: account.passwordSalt)
   }

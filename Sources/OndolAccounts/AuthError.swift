@@ -133,11 +133,11 @@ extension AuthError {
   }
 
   static var userTokenExpired: AuthError {
-    AuthError(.userTokenExpired, "the session is over; sign in again")
+    AuthError(.userTokenExpired, "the session has ended; sign in again")
   }
 
   static var userNotFound: AuthError {
-    AuthError(.userNotFound, "there is no such account any more")
+    AuthError(.userNotFound, "the account no longer exists")
   }
 
   static var userDisabled: AuthError {
@@ -153,7 +153,7 @@ extension AuthError {
   }
 
   static var missingEmail: AuthError {
-    AuthError(.missingEmail, "the account has no address of e-mail; give it one")
+    AuthError(.missingEmail, "the account has no email address; give it one")
   }
 
   static var emailAlreadyInUse: AuthError {

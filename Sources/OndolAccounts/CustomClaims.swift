@@ -47,11 +47,11 @@ public struct CustomClaims: Sendable, Hashable, CustomStringConvertible {
   /// - Complexity: O(bytes).
   public init(json: String) throws(AuthError) {
     guard json.utf8.count <= Self.maximumBytes else {
-      throw AuthError(.claimsTooLarge, "claims have \(Self.maximumBytes) bytes at most")
+      throw AuthError(.claimsTooLarge, "claims must have at most \(Self.maximumBytes) bytes")
     }
     guard Self.nesting(of: json) <= Self.mostNesting,
       let members = try? JSONDecoder().decode([String: JSONTree].self, from: Data(json.utf8))
-    else { throw AuthError(.invalidClaims, "claims are a JSON object") }
+    else { throw AuthError(.invalidClaims, "claims must be a JSON object") }
     try self.init(members)
   }
 

@@ -40,7 +40,7 @@ package struct EmailAddress: Sendable, Hashable {
   package init(_ typed: String) throws(AuthError) {
     let text = typed.trimmingCharacters(in: .whitespaces).precomposedStringWithCanonicalMapping
     guard let at = text.lastIndex(of: "@") else {
-      throw AuthError(.invalidEmail, "an address of e-mail has an @ in it")
+      throw AuthError(.invalidEmail, "an email address must contain an @")
     }
     let local = text[..<at]
     let domain = text[text.index(after: at)...]
@@ -50,7 +50,7 @@ package struct EmailAddress: Sendable, Hashable {
     guard Self.isLocalPart(local), labels.allSatisfy(Self.isLabel),
       text.utf8.count <= Self.mostBytes
     else {
-      throw AuthError(.invalidEmail, "this is no address of e-mail")
+      throw AuthError(.invalidEmail, "this is not an email address")
     }
     self.text = text
     key = "\(Self.mapped(local: String(local)))@\(labels.joined(separator: "."))"

@@ -55,7 +55,7 @@ public struct LinkedIdentity: Sendable, Hashable, Codable {
       !reservedProviders.contains(provider), (1...256).contains(uid.utf8.count),
       uid.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
     else {
-      throw AuthError(.invalidIdentity, "an identity names a service and a person there")
+      throw AuthError(.invalidIdentity, "an identity must name a service and a person there")
     }
   }
 }

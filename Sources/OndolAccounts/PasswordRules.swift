@@ -31,15 +31,15 @@ enum PasswordRules {
     _ password: String, for address: EmailAddress?, leastLength: Int, refusesSimple: Bool
   ) throws(AuthError) {
     guard password.count >= max(1, leastLength) else {
-      throw AuthError(.weakPassword, "a password has \(leastLength) characters or more")
+      throw AuthError(.weakPassword, "a password must have at least \(leastLength) characters")
     }
     guard isPossible(bytes(of: password)) else {
-      throw AuthError(.weakPassword, "a password has \(mostBytes) bytes or fewer")
+      throw AuthError(.weakPassword, "a password must have at most \(mostBytes) bytes")
     }
     guard refusesSimple else { return }
     let plain = CaseFolding.fold(password)
     guard address.map({ !isAddress(password, plain, $0) }) ?? true else {
-      throw AuthError(.weakPassword, "a password is not the address or the name in it")
+      throw AuthError(.weakPassword, "a password must not be the address or the name in it")
     }
     // Also checks the typed form: in the other form, single letters of Korean join.
     guard Set(plain).count > 2, !SimpleRuns.make(plain), !SimpleRuns.make(password.lowercased())
@@ -61,7 +61,7 @@ enum PasswordRules {
 
 extension AuthError {
   static var commonPassword: AuthError {
-    AuthError(.weakPassword, "this password is among the first that others would try")
+    AuthError(.weakPassword, "this password is one of the first that others would try")
   }
 }
 

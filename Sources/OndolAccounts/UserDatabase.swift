@@ -109,7 +109,7 @@ public struct UserDatabase: Sendable {
         let stored = try transaction.getDocument(document)
         if scope == .public, stored.exists, stored[FieldPath(Self.ownerField)] as String? != uid {
           throw DatabaseError(
-            .permissionDenied, "the document is somebody else's", path: document.path)
+            .permissionDenied, "the document belongs to someone else", path: document.path)
         }
         try check(references, in: stored, record, transaction)
         try transaction.apply(write)

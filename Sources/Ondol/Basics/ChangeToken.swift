@@ -77,7 +77,7 @@ extension Database {
     guard token.identity == engine.identity else {
       throw DatabaseError(
         .invalidArgument,
-        "the token is of another database; read everything anew and go on from there")
+        "the token belongs to another database; read everything again and continue from there")
     }
     return engine.history(after: token.point)
   }
@@ -86,7 +86,7 @@ extension Database {
     guard engine.keepsHistory else {
       throw DatabaseError(
         .failedPrecondition,
-        "changes are not kept",
+        "this database keeps no changes",
         suggestion: "open the database for writing with Options.changeRetention")
     }
   }

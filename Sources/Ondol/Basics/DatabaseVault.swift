@@ -127,7 +127,7 @@ package struct DatabaseVault: Vault {
   ) throws(EngineError) -> [UInt8] {
     var copy = makeHead()
     guard let wrapping = wrappingKey(copy) else {
-      throw .invalid(reason: "there is too little memory to make a key of a passphrase")
+      throw .invalid(reason: "there is too little memory to derive a key from a passphrase")
     }
     do {
       let box = try AES.GCM.seal(key, using: wrapping, authenticating: identity + copy)

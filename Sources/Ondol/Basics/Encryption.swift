@@ -60,9 +60,9 @@ extension Database {
       case .key(let bytes) where bytes.count != Self.keyLength:
         throw DatabaseError(
           .invalidArgument,
-          "a key has \(Self.keyLength) bytes, and this one has \(bytes.count)", path: path)
+          "a key must have \(Self.keyLength) bytes, and this one has \(bytes.count)", path: path)
       case .passphrase([], _):
-        throw DatabaseError(.invalidArgument, "a passphrase is not empty", path: path)
+        throw DatabaseError(.invalidArgument, "a passphrase must not be empty", path: path)
       default: break
       }
     }

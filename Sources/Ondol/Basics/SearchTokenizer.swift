@@ -119,8 +119,8 @@ extension Database.Options {
       let (name, version) = (tokenizer.name, tokenizer.version)
       guard TokenizerName.isValid(name) else {
         throw DatabaseError(
-          .invalidArgument, "a tokenizer cannot be called '\(name)'",
-          suggestion: "take letters, digits, dots, hyphens and underscores, 64 at most", path: path)
+          .invalidArgument, "a tokenizer cannot have the name '\(name)'",
+          suggestion: "use letters, digits, dots, hyphens and underscores, at most 64", path: path)
       }
       guard (1...TokenizerName.greatestVersion).contains(version) else {
         throw DatabaseError(

@@ -27,7 +27,7 @@ extension IndexKind {
       if rest.isEmpty { break }
       guard rest.first == ".", rest.count > 1 else {
         throw DatabaseError(
-          .invalidArgument, "\"\(field)\" is no field; after \"[]\" comes \".\" and a name")
+          .invalidArgument, "\"\(field)\" is not a field; after \"[]\" comes \".\" and a name")
       }
       rest = rest.dropFirst()
     }
@@ -36,7 +36,7 @@ extension IndexKind {
     }
     let normal = StoragePath.normal(folder)
     if !normal.isEmpty, let problem = StoragePath.problem(with: normal) {
-      throw DatabaseError(.invalidArgument, "\"\(folder)\" is no folder: \(problem)")
+      throw DatabaseError(.invalidArgument, "\"\(folder)\" is not a folder: \(problem)")
     }
     self.init(fields)
     linkedFolder = normal

@@ -323,8 +323,8 @@ extension Rows {
     guard let name = index.kind.search?.tokenizer, let known = catalog.tokenizers[name] else {
       throw DatabaseError(
         .failedPrecondition,
-        "the index '\(index.name)' is made with a tokenizer that the database was opened without",
-        suggestion: "give it in Options.tokenizers, or drop the index", path: "\(pattern)")
+        "the index '\(index.name)' uses a tokenizer that the database was opened without",
+        suggestion: "pass it in Options.tokenizers, or drop the index", path: "\(pattern)")
     }
     return known
   }
@@ -394,7 +394,7 @@ extension DatabaseError {
     } else {
       self.init(
         .dataLoss, "a row of the index '\(index.name)' is damaged: \(error.reason)",
-        suggestion: "build the index anew")
+        suggestion: "build the index again")
     }
   }
 }

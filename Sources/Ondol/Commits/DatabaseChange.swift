@@ -110,7 +110,7 @@ extension DatabaseChange {
         throw DatabaseError(
           .dataLoss,
           "what commit \(number) changed is damaged in the log at \(error.offset):"
-            + " \(error.reason); read everything anew and go on from there")
+            + " \(error.reason); read everything again and continue from there")
       }
     }
     if commit.annotations.isEmpty { return nil }

@@ -120,7 +120,7 @@ extension Database {
     } catch {
       guard error.code != .cancelled, error.code != .failedPrecondition else { return }
       options.logger.error(
-        "documents whose time is over could not be removed", metadata: ["error": "\(error)"])
+        "expired documents could not be removed", metadata: ["error": "\(error)"])
       // Until it is opened again nothing can be removed.
       if engine.failure == nil { reap(by: now() + Self.pauseAfterFailure) }
     }

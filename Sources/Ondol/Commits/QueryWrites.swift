@@ -99,7 +99,7 @@ private struct QueryWriting: Sendable {
       return count
     }
     while !batch.isEmpty {
-      try refuseWhenCancelled("calling again goes on with what still meets the conditions")
+      try refuseWhenCancelled("call again for the documents that still meet the conditions")
       let next = Array(batch.prefix(Self.batchCount))
       let written = try await write(next, shape)
       state.written += written

@@ -35,7 +35,7 @@ public final class WriteBatch {
     guard !isCommitted, !isEmpty else { return }
     let first = writes.first?.path ?? puts[0].put.document
     database.options.logger.warning(
-      "a batch was let go of without commit(), and its writes have not happened",
+      "a batch was released without commit(), and its writes have not happened",
       metadata: ["writes": "\(count)", "first": "\(first)"])
   }
 
@@ -196,7 +196,7 @@ public final class WriteBatch {
   ) async throws(DatabaseError) -> CompletedCommit? {
     guard !isCommitted else {
       throw DatabaseError(
-        .failedPrecondition, "a batch is committed once; make another for further writes")
+        .failedPrecondition, "a batch can be committed once; make another for further writes")
     }
     isCommitted = true
     if let problem { throw problem }

@@ -219,11 +219,12 @@ struct WritePreparation {
     case .exists(true):
       guard !exists else { return }
       throw DatabaseError(
-        .notFound, "there is no document to update", suggestion: "setData or create makes one")
+        .notFound, "there is no document to update", suggestion: "use setData or create to make one"
+      )
     case .exists(false):
       guard exists else { return }
       throw DatabaseError(
-        .alreadyExists, "there is a document already", suggestion: "setData replaces it")
+        .alreadyExists, "the document exists already", suggestion: "use setData to replace it")
     case .version(let version):
       let stored = document.before?.stamps.version ?? .missing
       guard stored != version else { return }

@@ -79,7 +79,7 @@ struct ContentHolding: Sendable {
       else {
         throw DatabaseError(
           .failedPrecondition,
-          "the content \(digest.hex) is not stored, or was given up because nobody held it; put"
+          "the content \(digest.hex) is not stored, or was removed because it had no holder; put"
             + " its bytes again")
       }
     }

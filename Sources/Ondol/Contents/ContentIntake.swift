@@ -110,7 +110,7 @@ actor ContentIntake {
   private static func failure(_ error: EngineError) -> DatabaseError {
     guard error == .stale else { return DatabaseError(error) }
     return DatabaseError(
-      .aborted, "the upload was taken for abandoned, or the server has lost a part; put it again")
+      .aborted, "the upload counts as abandoned, or the server has lost a part; put it again")
   }
 
   private func write(_ piece: Range<Int>, of bytes: [UInt8]) async throws(DatabaseError) {

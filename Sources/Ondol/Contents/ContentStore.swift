@@ -158,7 +158,7 @@ final class ContentStore: Sendable {
     {
       // Stored with this commit.
     } else {
-      throw DatabaseError(.aborted, "the content was given up meanwhile; put it again")
+      throw DatabaseError(.aborted, "the content has been removed in the meantime; put it again")
     }
     let old = try rows.lease(of: content.digest)
     let lease = ContentLease(end: max(end, old?.end ?? .min))
@@ -187,7 +187,7 @@ final class ContentStore: Sendable {
         UInt64(seal.storedLength) == location.length
       else {
         throw DatabaseError(
-          .invalidArgument, "the content \(blob.digest.hex) is not one of \(blob.length) bytes")
+          .invalidArgument, "the content \(blob.digest.hex) does not have \(blob.length) bytes")
       }
       return seal
     }

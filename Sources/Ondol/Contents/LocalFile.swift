@@ -17,7 +17,7 @@ private struct LocalPlace: Sendable {
     directory = url.deletingLastPathComponent().path
     name = url.lastPathComponent
     guard !path.isEmpty, !name.isEmpty, name != "/" else {
-      throw DatabaseError(.invalidArgument, "\"\(path)\" names no file", path: path)
+      throw DatabaseError(.invalidArgument, "\"\(path)\" does not name a file", path: path)
     }
   }
 }

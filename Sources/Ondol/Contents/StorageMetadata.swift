@@ -192,7 +192,7 @@ extension StorageMetadata {
   /// Throws `.invalidArgument` when a property is invalid.
   func check() throws(DatabaseError) {
     if let contentType, let problem = BlobReference.problem(withContentType: contentType) {
-      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is no content type: \(problem)")
+      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is not a content type: \(problem)")
     }
     var length = texts.values.reduce(0) { $0 + $1.utf8.count }
     for (name, text) in custom {
@@ -226,7 +226,7 @@ extension StorageCondition {
       return
     }
     if exists == false || generation == 0 {
-      throw DatabaseError(.alreadyExists, "there is an object already", path: path)
+      throw DatabaseError(.alreadyExists, "the object exists already", path: path)
     }
     if let generation, generation != found.generation {
       throw DatabaseError(

@@ -42,7 +42,7 @@ public struct StorageReference: Sendable {
   func document() throws(DatabaseError) -> DocumentPath {
     if let problem = StoragePath.problem(with: fullPath) {
       throw DatabaseError(
-        .invalidArgument, "\"\(fullPath)\" is no path of an object: \(problem)", path: fullPath)
+        .invalidArgument, "\"\(fullPath)\" is not an object's path: \(problem)", path: fullPath)
     }
     return StorageRows.document(at: fullPath)
   }

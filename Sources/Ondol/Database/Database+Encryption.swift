@@ -209,7 +209,7 @@ extension Database {
     guard engine.border != nil else { return }
     try await contents.turns.acquire(.keys)
     defer { contents.turns.release(.keys) }
-    options.logger.notice("going on with a change of the database's keys")
+    options.logger.notice("continuing a change of the database's keys")
     try await finishKeyChange { _ in }
   }
 
@@ -241,13 +241,13 @@ extension Database {
       }
       if left.isEmpty { break }
       if Task.isCancelled {
-        throw DatabaseError(.cancelled, "the task was cancelled; the next opening goes on")
+        throw DatabaseError(.cancelled, "the task was cancelled; the next open continues")
       }
       looks = engine.metrics.pins.bytes == 0 ? looks + 1 : 0
       guard looks < Self.mostLooks else {
         throw DatabaseError(
           .unavailable, "files from before are still there: \(left.joined(separator: ", "))",
-          suggestion: "open the database again, which removes them and goes on", path: path)
+          suggestion: "open the database again, which removes them and continues", path: path)
       }
       await environment.sleep(pause)
       pause = min(2 * pause, Self.longestPause)

@@ -114,7 +114,7 @@ enum WriteCompiler {
   static func transforms(
     _ list: [(path: FieldNames, operation: FieldValue.Operation)]
   ) throws(DatabaseError) -> [FieldTransform] {
-    var split = InstructionSplit(deletes: .refused("a delete is no transform"))
+    var split = InstructionSplit(deletes: .refused("a delete is not a transform"))
     for (path, operation) in list {
       for name in path { try checkName(name, at: path) }
       try split.take(operation, at: path)

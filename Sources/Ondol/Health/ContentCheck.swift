@@ -65,7 +65,7 @@ struct ContentCheck: SteppedCheck {
       do throws(MalformedBytes) {
         location = try ContentLocation(row.bytes)
       } catch {
-        try note(digest, "where it is cannot be read: \(error.reason)")
+        try note(digest, "its location cannot be read: \(error.reason)")
         continue
       }
       bytes += location.length
@@ -90,7 +90,7 @@ struct ContentCheck: SteppedCheck {
         return false
       }
     }
-    if !isExpected { try note(digest, "nobody holds it, and it will never go", .warning) }
+    if !isExpected { try note(digest, "it has no holder, and it will never go", .warning) }
     if share >= 1 || Double.random(in: 0..<1) < share { try compare(digest, location) }
   }
 
@@ -181,8 +181,8 @@ extension Database {
     for file in files where !named.contains(file.number) {
       findings.append(
         Finding(
-          .warning, .content, "nothing in the file is stored", file: file.name,
-          hint: "while the database is open for writing, the file goes by itself"))
+          .warning, .content, "no content in the file is stored", file: file.name,
+          hint: "the file is removed while the database is open for writing"))
     }
   }
 }

@@ -136,7 +136,7 @@ extension Database {
       .failedPrecondition,
       "a transaction was begun in the body of another one of the same database, and the two would"
         + " wait for each other",
-      suggestion: "hand the Transaction on and use it, or run one behind the other")
+      suggestion: "hand the Transaction on and use it, or run one after the other")
   }
 
   /// Refuses, in the body of a transaction, a call that cannot be part of one.
@@ -148,7 +148,7 @@ extension Database {
     try refuseInTransaction(
       "\(call) was called in the body of a transaction, which cannot have it as a part: it would be"
         + " done at once, and again with every attempt, or wait for the transaction",
-      suggesting: "call it before the transaction or behind it", path)
+      suggesting: "call it before the transaction or after it", path)
   }
 
   /// Refuses a write that bypasses the transaction in whose body it is made.
@@ -158,7 +158,7 @@ extension Database {
     try refuseInTransaction(
       "a write in the body of a transaction was made through the database, and would be done at"
         + " once, and again with every attempt",
-      suggesting: "call the same of the Transaction, or make the write behind it or in a"
+      suggesting: "call the same of the Transaction, or make the write after it or in a"
         + " Task.detached when it is not to be part of it", path)
   }
 

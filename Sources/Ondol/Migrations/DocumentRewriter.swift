@@ -44,7 +44,7 @@ struct DocumentRewriter {
   /// Changes some documents; false when there are no more.
   mutating func goOn(on stage: inout some MigrationStage) async throws -> Bool {
     guard !isAtEnd else { return false }
-    try refuseWhenCancelled("the migration goes on when it is called again")
+    try refuseWhenCancelled("the migration continues when it is called again")
     let stretch = try await stage.read { [lineage, through] (rows) throws(DatabaseError) in
       guard let entry = try rows.entry(of: lineage.pattern) else { return DocumentStretch() }
       return try DocumentStretch(of: lineage.pattern, entry, behind: through, in: rows) {

@@ -31,7 +31,7 @@ extension Migrator {
       }
       guard record.number > last else {
         throw Self.refusal(
-          "the migration \"\(record.name)\" is registered behind others that the database has had"
+          "the migration \"\(record.name)\" is registered after others that the database has had"
             + " after it")
       }
       guard record.isFinished || record.steps.map(\.form) == migration.steps.map(\.form) else {
@@ -51,7 +51,7 @@ extension Migrator {
     }
     if let unfinished = known.values.first(where: { !$0.isFinished }) {
       throw Self.refusal(
-        "the migration \"\(unfinished.name)\" was begun and is not registered any more")
+        "the migration \"\(unfinished.name)\" was begun and is no longer registered")
     }
     return plan
   }
@@ -87,7 +87,7 @@ struct MigrationLineage: Sendable {
   func apply(to fields: inout [String: Value], of version: Version) throws(Failure) {
     for (place, step) in steps.enumerated() where version.rawValue <= step.since {
       guard let change = step.change else {
-        throw Failure(step: place, reason: "its migration is not registered any more")
+        throw Failure(step: place, reason: "its migration is no longer registered")
       }
       do {
         try change(&fields)

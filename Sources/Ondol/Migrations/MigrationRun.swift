@@ -98,7 +98,7 @@ struct MigrationRun<Stage: MigrationStage> {
       try await save([number])
     }
     for (place, step) in steps.enumerated() where !records[number].steps[place].isDone {
-      try refuseWhenCancelled("the migration goes on when it is called again")
+      try refuseWhenCancelled("the migration continues when it is called again")
       try await carryOut(step, number, place, progress)
     }
     records[number].finished = Timestamp(unchecked: stage.database.now())

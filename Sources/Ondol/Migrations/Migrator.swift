@@ -41,7 +41,7 @@ public struct Migrator: Sendable {
   public mutating func register(_ name: String, _ describe: (inout Migration) -> Void) {
     var migration = Migration(name: name)
     if migrations.contains(where: { isSame($0.name, name) }) {
-      migration.refuse("two migrations are called \"\(name)\"")
+      migration.refuse("two migrations have the name \"\(name)\"")
     }
     describe(&migration)
     migrations.append(migration)

@@ -145,7 +145,7 @@ public struct TypedIndexKey<Model: Codable & Sendable>: Sendable {
   }
 }
 
-// MARK: - Values that know their id
+// MARK: - Models with an id
 
 extension TypedCollection where Model: Identifiable, Model.ID == String {
   /// The document that the value's id names.

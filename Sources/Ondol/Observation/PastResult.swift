@@ -63,7 +63,7 @@ extension Database {
     let (later, reached) = try datedSnapshot()
     guard reached.sequence >= token.point.sequence else {
       throw DatabaseError(
-        .outOfRange, "the commit that the token names is not there; read everything and go on")
+        .outOfRange, "the commit that the token names does not exist; read everything and continue")
     }
     return (later, reached)
   }

@@ -75,7 +75,7 @@ extension Database {
     guard !name.isEmpty, name.utf8.count <= DerivedRows.maximumNameLength else {
       throw DatabaseError(
         .invalidArgument,
-        "\"\(name)\" is no name for what is made: it needs 1 to \(DerivedRows.maximumNameLength)"
+        "\"\(name)\" cannot name a derived content: it needs 1 to \(DerivedRows.maximumNameLength)"
           + " bytes")
     }
     let running = RunningBody(.derivation)
@@ -118,7 +118,7 @@ extension Database {
       .failedPrecondition,
       "what makes \"\(name)\" would wait for itself: it derives \"\(name)\" of the same bytes, by"
         + " itself or through others",
-      suggestion: "give what it needs a name of its own")
+      suggestion: "give the content that it needs a name of its own")
   }
 
   private func derived(

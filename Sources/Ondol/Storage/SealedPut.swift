@@ -17,7 +17,7 @@ extension Database {
     try refuseOwnKeys()
     guard collection.database === self else {
       throw DatabaseError(
-        .invalidArgument, "the collection is one of another database", path: "\(path)")
+        .invalidArgument, "the collection belongs to another database", path: "\(path)")
     }
     guard try await family(path.segments[0])?.hasOwnKey == true else {
       throw DatabaseError(

@@ -162,7 +162,7 @@ extension Database {
 
 extension DatabaseError {
   fileprivate static func notStored(_ name: String) -> DatabaseError {
-    DatabaseError(.notFound, "the content is not stored any more: nobody held it", path: name)
+    DatabaseError(.notFound, "the content is not stored any more: it had no holder", path: name)
   }
 }
 

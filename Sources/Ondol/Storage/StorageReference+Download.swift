@@ -72,7 +72,7 @@ extension StorageReference {
     toFile url: URL, progress: (StorageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) {
     guard url.isFileURL else {
-      throw DatabaseError(.invalidArgument, "\(url) is no file's URL", path: fullPath)
+      throw DatabaseError(.invalidArgument, "\(url) is not a file's URL", path: fullPath)
     }
     try await write(toFile: url.path, progress: progress)
   }
@@ -140,7 +140,7 @@ public struct StorageBytes: AsyncSequence, Sendable {
     ) async throws(DatabaseError) -> [UInt8]? {
       if Task.isCancelled { return nil }
       guard offset >= 0 else {
-        throw DatabaseError(.invalidArgument, "a range of bytes begins at 0 or later")
+        throw DatabaseError(.invalidArgument, "a range of bytes must begin at 0 or later")
       }
       let reader: ContentReader
       if let opened = self.reader {

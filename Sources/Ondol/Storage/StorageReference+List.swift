@@ -32,7 +32,7 @@ extension StorageReference {
   ) async throws(DatabaseError) -> StorageListing {
     guard (1...Self.pageLimit).contains(maxResults) else {
       throw DatabaseError(
-        .invalidArgument, "a page has 1 to \(Self.pageLimit) results, not \(maxResults)",
+        .invalidArgument, "a page must have 1 to \(Self.pageLimit) results, not \(maxResults)",
         path: fullPath)
     }
     return try await list(limit: maxResults, behind: pageToken)
@@ -55,7 +55,7 @@ extension StorageReference {
       let path = StoragePath.normal(token)
       guard StoragePath.problem(with: path) == nil, StoragePath.parent(of: path) == folder else {
         throw DatabaseError(
-          .invalidArgument, "\"\(token)\" is no token of a page of this folder", path: folder)
+          .invalidArgument, "\"\(token)\" is not a page token of this folder", path: folder)
       }
     }
     let page = try await database.read(try database.engineSnapshot(), canBeCancelled: true) {

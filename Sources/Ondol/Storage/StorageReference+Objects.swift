@@ -121,7 +121,7 @@ extension StorageReference {
   ) async throws(DatabaseError) -> StorageMetadata {
     guard target.database === database else {
       throw DatabaseError(
-        .invalidArgument, "an object can be copied within its database only", path: fullPath)
+        .invalidArgument, "an object can only be copied within its database", path: fullPath)
     }
     let path = try target.document()
     let condition = StorageCondition(generation: generation)

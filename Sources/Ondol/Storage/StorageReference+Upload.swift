@@ -89,7 +89,7 @@ extension StorageReference {
     durability: Durability? = nil, progress: (StorageProgress) -> Void = { _ in }
   ) async throws(DatabaseError) -> StorageMetadata {
     guard url.isFileURL else {
-      throw DatabaseError(.invalidArgument, "\(url) is no file's URL", path: fullPath)
+      throw DatabaseError(.invalidArgument, "\(url) is not a file's URL", path: fullPath)
     }
     return try await putFile(
       from: url.path, metadata: metadata, ifGeneration: generation, expecting: expected,

@@ -84,7 +84,7 @@ extension Storage {
     let text = url.absoluteString
     guard let reference = StorageReference.reference(forText: text, in: database) else {
       throw DatabaseError(
-        .invalidArgument, "\(text) names no object of this database; take it from downloadURL()")
+        .invalidArgument, "\(text) names no object of this database; use a URL from downloadURL()")
     }
     return reference
   }

@@ -275,7 +275,7 @@ extension IndexKind {
     guard let tree = try condition?.tree.get() else { return }
     guard !tree.matchesNothing else {
       throw DatabaseError(
-        .invalidArgument, "no document can meet the condition, and so no query could use the index")
+        .invalidArgument, "no document can meet the condition, so no query could use the index")
     }
     for filter in tree.fieldFilters {
       guard filter.field != .documentID else {

@@ -115,7 +115,7 @@ struct IndexBuilder: Sendable {
     var count = min(max(Self.batchCount, added / 16), Self.largestBatchCount)
     while true {
       try refuseWhenCancelled(
-        "the index goes on being built when the database is opened, or when it is created again")
+        "building the index continues when the database is opened, or when it is created again")
       do throws(DatabaseError) {
         return try await database.commit(.upkeep, durability: .process) {
           (snapshot) throws(DatabaseError) in

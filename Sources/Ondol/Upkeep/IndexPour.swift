@@ -45,7 +45,7 @@ extension IndexBuilder {
   @concurrent
   func pourNextDocuments() async throws(DatabaseError) -> PourOutcome {
     try refuseWhenCancelled(
-      "the index goes on being built when the database is opened, or when it is created again")
+      "building the index continues when the database is opened, or when it is created again")
     guard try await work(in: try database.engineSnapshot()) != nil else { return .never }
     let pour = try await rethrowing { () async throws(EngineError) in
       try await database.engine.beginPour(into: keyspace.rawValue)

@@ -65,7 +65,7 @@ extension Database {
     } catch {
       guard !error.isEndOfWork else { return }
       options.logger.error(
-        "what an earlier crash left could not be finished", metadata: ["error": "\(error)"])
+        "the work that a crash interrupted could not be finished", metadata: ["error": "\(error)"])
     }
   }
 

@@ -112,7 +112,7 @@ extension Database {
       guard let newest = versions.max() else {
         throw DatabaseError(
           .invalidArgument, "the database was opened without a tokenizer '\(name)'",
-          suggestion: "give it in Options.tokenizers")
+          suggestion: "pass it in Options.tokenizers")
       }
       return .own(name, version: newest)
     }

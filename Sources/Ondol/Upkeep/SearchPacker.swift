@@ -78,7 +78,7 @@ struct SearchPacker: Sendable {
   @concurrent
   private func addNextDocuments() async throws(DatabaseError) -> Int? {
     try refuseWhenCancelled(
-      "the index goes on being built when the database is opened, or when it is created again")
+      "building the index continues when the database is opened, or when it is created again")
     return try await commit { (rows) throws(DatabaseError) in try nextDocuments(in: rows) }
   }
 

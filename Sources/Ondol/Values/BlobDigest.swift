@@ -93,7 +93,7 @@ extension BlobDigest: Codable {
     let container = try decoder.singleValueContainer()
     guard let digest = BlobDigest(hex: try container.decode(String.self)) else {
       throw DecodingError.dataCorruptedError(
-        in: container, debugDescription: "a digest is 64 hexadecimal digits")
+        in: container, debugDescription: "a digest must be 64 hexadecimal digits")
     }
     self = digest
   }

@@ -17,7 +17,7 @@ package struct BlobKey: Sendable, Hashable {
   /// A new random key.
   static func random() -> BlobKey {
     guard let key = BlobKey(bytes: DatabaseVault.randomBytes()) else {
-      preconditionFailure("a key has 32 bytes")
+      preconditionFailure("a key must have 32 bytes")
     }
     return key
   }

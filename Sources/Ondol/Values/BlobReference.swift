@@ -52,10 +52,10 @@ public struct BlobReference: Sendable, Hashable {
       throw DatabaseError(.invalidArgument, "a content cannot have \(length) bytes")
     }
     if let contentType, let problem = Self.problem(withContentType: contentType) {
-      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is no content type: \(problem)")
+      throw DatabaseError(.invalidArgument, "\"\(contentType)\" is not a content type: \(problem)")
     }
     if let path, let problem = StoragePath.problem(with: path) {
-      throw DatabaseError(.invalidArgument, "\"\(path)\" is no storage path: \(problem)")
+      throw DatabaseError(.invalidArgument, "\"\(path)\" is not a storage path: \(problem)")
     }
     self.digest = digest
     self.length = length
@@ -110,7 +110,7 @@ extension BlobReference: Codable {
       key: container.decodeIfPresent(String.self, forKey: .key).map { text in
         guard let key = BlobKey(hex: text) else {
           throw DecodingError.dataCorruptedError(
-            forKey: .key, in: container, debugDescription: "a key has 64 hexadecimal digits")
+            forKey: .key, in: container, debugDescription: "a key must have 64 hexadecimal digits")
         }
         return key
       })

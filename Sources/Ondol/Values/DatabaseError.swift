@@ -262,7 +262,7 @@ extension DatabaseError {
     case .unsupported(let reason):
       self.init(.unimplemented, reason)
     case .notInHistory(let reason):
-      self.init(.outOfRange, "\(reason); read everything anew and go on from there")
+      self.init(.outOfRange, "\(reason); read everything again and continue from there")
     }
   }
 

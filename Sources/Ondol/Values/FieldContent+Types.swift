@@ -51,7 +51,7 @@ extension DocumentPath: FieldConvertible, FieldReadable {
   }
 }
 
-// MARK: - Texts and truths
+// MARK: - Texts and booleans
 
 extension Bool: FieldConvertible, FieldReadable {
   /// A boolean.

@@ -17,7 +17,7 @@ enum ResourceName {
       return "it has \(id.utf8.count) bytes of UTF-8, and may have \(maximumLength)"
     }
     if id.utf8.contains(UInt8(ascii: "/")) { return "it contains \"/\"" }
-    if id == "." || id == ".." { return "\".\" and \"..\" are no names" }
+    if id == "." || id == ".." { return "\".\" and \"..\" are not valid names" }
     if isReserved(id) { return "names that begin and end with \"__\" are reserved" }
     return nil
   }

@@ -28,7 +28,7 @@ enum StoragePath {
     if bytes.count > maximumLength {
       return "it has \(bytes.count) bytes of UTF-8, and may have \(maximumLength)"
     }
-    if path == "." || path == ".." { return "\".\" and \"..\" are no names" }
+    if path == "." || path == ".." { return "\".\" and \"..\" are not valid names" }
     var previous = separator
     for byte in bytes {
       if byte == separator, previous == separator { return "a name in it is empty" }

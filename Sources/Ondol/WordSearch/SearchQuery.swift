@@ -58,7 +58,7 @@ public struct SearchQuery: Sendable {
     self.matching = matching
     paths = Result { () throws(DatabaseError) in
       guard !fields.isEmpty else {
-        throw DatabaseError(.invalidArgument, "a search needs a field to look in")
+        throw DatabaseError(.invalidArgument, "a search needs a field to search")
       }
       var names: [FieldNames] = []
       for field in fields { names.append(try field.names()) }

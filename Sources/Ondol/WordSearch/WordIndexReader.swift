@@ -122,7 +122,7 @@ final class WordIndexReader {
     guard lists.count <= Self.mostTerms else {
       throw DatabaseError(
         .resourceExhausted,
-        "more than \(Self.mostTerms) words begin so; search for a longer beginning")
+        "more than \(Self.mostTerms) words have this beginning; search for a longer one")
     }
     return lists
   }

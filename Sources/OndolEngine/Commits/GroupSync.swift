@@ -132,7 +132,7 @@ struct GroupSync: Sendable {
     awaited = gathered + count
   }
 
-  // MARK: - Patience
+  // MARK: - Wait time
 
   /// Records how many microseconds a sync took, from which the next one's patience is derived.
   mutating func noteDuration(_ microseconds: Int64) {

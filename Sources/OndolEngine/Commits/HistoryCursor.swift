@@ -88,11 +88,11 @@ struct HistoryCursor: Sendable {
     return commits
   }
 
-  // MARK: - Where to begin
+  // MARK: - Start position
 
   static func isGone(_ position: CommitPoint) -> EngineError {
     .notInHistory(
-      reason: "the commits behind \(position.sequence.rawValue) are kept no more")
+      reason: "the commits after \(position.sequence.rawValue) are no longer kept")
   }
 
   static func isLost(_ position: CommitPoint) -> EngineError {

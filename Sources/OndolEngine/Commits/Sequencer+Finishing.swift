@@ -256,7 +256,7 @@ extension Sequencer {
     if again { enqueueSync() }
   }
 
-  // MARK: - Announcing
+  // MARK: - Announcements
 
   func setFollower(_ follower: @escaping Announcements.Follower) {
     state.withLock { $0.announcements.follower = follower }

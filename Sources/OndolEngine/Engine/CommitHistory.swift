@@ -116,7 +116,7 @@ extension Engine {
           guard let later = historyExtent else { throw error }
           // A log may have been removed meanwhile because it was too old.
           if later.start.sequence > moved.position.sequence {
-            throw .notInHistory(reason: "the commits were kept no more when they were read")
+            throw .notInHistory(reason: "the commits were no longer kept when they were read")
           }
           // Or its commits may be in another log by now.
           guard error.isMissingFile, later.logs.map(\.number) != extent.logs.map(\.number) else {

@@ -75,7 +75,7 @@ final class Follower: Sendable {
     return Engine(storage: storage, logWorker: logWorker, reads: reads, follower: follower)
   }
 
-  // MARK: - What is shown
+  // MARK: - Visible commits
 
   /// The time of the last commit that is shown.
   var lastTime: Int64 { shown.withLock { $0.line.time } }
@@ -147,7 +147,7 @@ final class Follower: Sendable {
     if try !groundwork.isCurrent(in: directory) {
       groundwork = try Groundwork(in: directory, environment, options)
       guard groundwork.superblock.identity == old.groundwork.superblock.identity else {
-        throw .notADatabase(path: directory.path, reason: "another one has taken its place")
+        throw .notADatabase(path: directory.path, reason: "another one has replaced it")
       }
       runs = try groundwork.openRuns(after: views.current.shards, in: directory, cache, valueFiles)
     }
