@@ -38,11 +38,11 @@ struct BlobCommand: AsyncParsableCommand {
 
 struct BlobListCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "Lists the contents, with what they are and who holds them.")
+    commandName: "ls", abstract: "Lists the contents with their types and holders.")
 
   @OptionGroup var database: DatabaseArgument
 
-  @Flag(help: "Only contents that nobody holds.")
+  @Flag(help: "Only contents without a holder.")
   var unreferenced = false
 
   @Option(help: "Only contents with more bytes.")
@@ -93,7 +93,7 @@ struct BlobListCommand: DatabaseCommand {
 
 struct BlobReferencesCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "refs", abstract: "Prints who holds a content, and what was derived from it.")
+    commandName: "refs", abstract: "Prints a content's holders, and the contents derived from it.")
 
   @OptionGroup var database: DatabaseArgument
 
@@ -104,7 +104,7 @@ struct BlobReferencesCommand: DatabaseCommand {
 
   func run(in database: Database) async throws {
     guard let digest = BlobDigest(hex: digest) else {
-      throw CommandFailure(.usage, "\(digest) is no digest: 64 hexadecimal digits")
+      throw CommandFailure(.usage, "\(digest) is not a digest, which has 64 hexadecimal digits")
     }
     let content = try await BlobCommand.content(digest, in: database, holderLimit: 100_000)
     let holders = content.holders.map { [Cell("kind", "holder"), Cell("name", .string($0))] }
@@ -134,7 +134,7 @@ struct BlobBytesCommand: DatabaseCommand {
   @Option(help: "Only bytes a-b, the last one included; 100- is to the end.")
   var range: String?
 
-  @Option(name: .shortAndLong, help: "Into this file instead of standard output.")
+  @Option(name: .shortAndLong, help: "Write to this file instead of standard output.")
   var output: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -163,7 +163,7 @@ struct BlobBytesCommand: DatabaseCommand {
     if let field {
       let document = try await database.document(content).getDocument()
       guard let blob = document[FieldPath(field)] as BlobReference? else {
-        throw CommandFailure(.notFound, "\(content) refers to no content in \(field)")
+        throw CommandFailure(.notFound, "\(content) has no reference to a content in \(field)")
       }
       return blob
     }
@@ -184,7 +184,7 @@ struct BlobBytesCommand: DatabaseCommand {
     let last =
       parts.count == 2 && parts[1].isEmpty ? blob.length - 1 : parts.last.flatMap { Int($0) }
     guard parts.count == 2, let first = Int(parts[0]), let last, first >= 0, last >= first - 1
-    else { throw CommandFailure(.usage, "\(range) is no range, such as 0-99 or 100-") }
+    else { throw CommandFailure(.usage, "\(range) is not a range such as 0-99 or 100-") }
     return min(first, blob.length)..<min(last + 1, blob.length)
   }
 }
@@ -208,10 +208,10 @@ struct BlobPutCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("for"),
-    help: "For documents of this collection, which has a key of its own.")
+    help: "Encrypt it for documents of this collection, which has a key of its own.")
   var collection: String?
 
-  @Option(help: "What it is, such as image/jpeg; recognised by its bytes when not given.")
+  @Option(help: "Its type, such as image/jpeg; by default recognised from its bytes.")
   var contentType: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -229,7 +229,7 @@ struct BlobPutCommand: AsyncParsableCommand {
 
   func validate() throws {
     if path != nil, collection != nil {
-      throw ValidationError("a path of storage is in no collection: give --path or --for")
+      throw ValidationError("a storage path belongs to no collection: give either --path or --for")
     }
   }
 
@@ -254,7 +254,7 @@ struct BlobVerifyCommand: AsyncParsableCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(help: "Only so many of a hundred, chosen at random.")
+  @Option(help: "Only this percentage of them, chosen at random.")
   var sample = 100.0
 
   @OptionGroup var globals: GlobalOptions
@@ -275,11 +275,11 @@ struct BlobVerifyCommand: AsyncParsableCommand {
 
 struct BlobCollectCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "gc", abstract: "Removes contents that nobody holds any more.")
+    commandName: "gc", abstract: "Removes contents without a holder.")
 
   @OptionGroup var database: DatabaseArgument
 
-  @Flag(help: "Only say what nobody holds.")
+  @Flag(help: "Only list contents without a holder.")
   var dryRun = false
 
   @OptionGroup var globals: GlobalOptions

@@ -11,7 +11,7 @@ import OndolTerminal
 struct DigestCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "digest",
-    abstract: "Prints the SHA-256 of what is in a database or in some collections.",
+    abstract: "Prints the SHA-256 of the contents of a database or of some collections.",
     discussion: """
       The same for the same contents, whatever the files, versions and times are like. Without \
       collections: all documents, storage paths, indexes, the tree, in one sum.
@@ -138,7 +138,7 @@ private struct ContentSum {
 struct DiffCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
-    abstract: "Prints which documents are different in two databases.",
+    abstract: "Prints the documents that differ between two databases.",
     discussion: """
       One line for each document that only one of them has, or that has other fields: added (only \
       in OTHER), removed, changed. Status 0 when there is none, 1 otherwise.
@@ -149,7 +149,7 @@ struct DiffCommand: DatabaseCommand {
   @Argument(help: "The other database's directory or address.", completion: .directory)
   var other: String
 
-  @Flag(help: "Also versions and times.")
+  @Flag(help: "Also compare versions and times.")
   var versions = false
 
   @OptionGroup var globals: GlobalOptions

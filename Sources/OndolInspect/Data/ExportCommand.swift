@@ -38,13 +38,13 @@ struct ExportCommand: DatabaseCommand {
   @Flag(help: "Extended JSON, with the types of values.")
   var typed = false
 
-  @Flag(name: .customLong("no-ids"), help: "Without __name__, or the id of a feature.")
+  @Flag(name: .customLong("no-ids"), help: "Leave out __name__, or the id of a feature.")
   var withoutIDs = false
 
   @OptionGroup var place: PlaceOption
   @OptionGroup var table: TableOptions
 
-  @Option(help: "GeoJSON: the field with a geo point or a geometry; found when there is only one.")
+  @Option(help: "GeoJSON: the field with a geo point or a geometry; found if there is only one.")
   var geometry: String?
 
   @OptionGroup var globals: GlobalOptions

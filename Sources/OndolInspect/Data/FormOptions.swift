@@ -77,16 +77,16 @@ struct PlaceOption: ParsableArguments {
 struct FormOptions: ParsableArguments {
   @Option(
     name: .customLong("as"),
-    help: "jsonl, json, csv or tsv; the file's beginning says it when not given.")
+    help: "jsonl, json, csv or tsv; by default detected from the file's beginning.")
   var format: FileFormat?
 
   @OptionGroup var place: PlaceOption
   @OptionGroup var table: TableOptions
 
-  @Option(help: "What lines begin with that are comments.")
+  @Option(help: "The beginning of comment lines.")
   var comment: String?
 
-  @Flag(help: "Take cells that are missing at a row's end for empty ones.")
+  @Flag(help: "Treat missing cells at a row's end as empty.")
   var shortRows = false
 
   mutating func validate() throws {

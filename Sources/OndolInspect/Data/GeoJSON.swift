@@ -34,7 +34,7 @@ enum GeoJSON {
     if let name = try field(fields, said, document), let value = properties[name] {
       guard let shape = self.geometry(value) else {
         throw CommandFailure(
-          .failed, "\(document): \"\(name)\" is no geo point and no geometry of GeoJSON")
+          .failed, "\(document): \"\(name)\" is neither a geo point nor a GeoJSON geometry")
       }
       geometry = shape
       properties[name] = nil

@@ -40,10 +40,10 @@ struct ImportCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Form of the file") var form: FormOptions
 
-  @Flag(help: "In tables: numbers, true, false, null and nested JSON are what they look like.")
+  @Flag(help: "In tables: read numbers, true, false, null and nested JSON as such.")
   var guessTypes = false
 
-  @Flag(help: "Take objects as {\"$date\": ...} for the maps they are.")
+  @Flag(help: "Import objects such as {\"$date\": ...} as plain maps.")
   var plain = false
 
   @Option(help: "exact keeps all digits of numbers, as decimals; double rounds to the nearest.")
@@ -52,22 +52,22 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(help: "A field that is not imported; may be given several times.")
   var leaveOut: [String] = []
 
-  @Option(help: "Keep refused records in this file as they are, with the reasons.")
+  @Option(help: "Keep refused records unchanged in this file, with the reasons.")
   var rejects: String?
 
   @Flag(help: "Read and count, and write nothing.")
   var dryRun = false
 
-  @Flag(help: "End with the first line that is no document.")
+  @Flag(help: "Stop at the first line that is not a document.")
   var stopOnError = false
 
-  @Flag(help: "Go on where an earlier import of the same file with this flag ended.")
+  @Flag(help: "Continue where an earlier import of the same file with this flag ended.")
   var resume = false
 
-  @Option(help: "Where --resume remembers how far it came; beside the database when not given.")
+  @Option(help: "The file for the progress of --resume; by default beside the database.")
   var checkpoint: String?
 
-  @Option(help: "Lines are parsed by so many workers; one for each processor when not given.")
+  @Option(help: "The number of workers that parse lines; by default one for each processor.")
   var jobs: Int?
 
   @Option(help: "What a commit survives: power, process or memory.")
@@ -87,13 +87,13 @@ struct ImportCommand: AsyncParsableCommand {
       throw ValidationError("--dry-run writes nothing that could be resumed")
     }
     guard !(leaveOut.contains { $0 == idField }) else {
-      throw ValidationError("--leave-out takes away the field of --id-field")
+      throw ValidationError("--leave-out would remove the field of --id-field")
     }
   }
 
   func run() async throws {
     guard !(resume && database.isOnServer && checkpoint == nil) else {
-      throw CommandFailure(.usage, "beside a server is no room for a checkpoint: name --checkpoint")
+      throw CommandFailure(.usage, "a server has no place for a checkpoint: name --checkpoint")
     }
     let files = try ImportFiles(source, into: into)
     // An ambiguous file is rejected before anything is created or written, even from the other
@@ -128,7 +128,7 @@ struct ImportCommand: AsyncParsableCommand {
       run.report.finish(into: into)
       run.checkpoint?.remove()
       if let rejects, let kept = run.rejects, kept.count > 0 {
-        globals.say("\(rejects) has what was left out, and can be mended and imported.")
+        globals.say("\(rejects) has the refused records; correct them and import that file.")
       }
       if let failure = run.report.failure { throw failure }
     }
@@ -204,7 +204,7 @@ struct ImportFiles {
       guard !all.isEmpty else {
         throw CommandFailure(
           .failed,
-          "there is no file in \(source) whose name ends in ."
+          "no file in \(source) has a name that ends in ."
             + Self.endings.joined(separator: ", ."))
       }
     }

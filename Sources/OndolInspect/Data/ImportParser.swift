@@ -188,7 +188,7 @@ struct ImportParser: Sendable {
       if takesPaths, id.utf8.contains(UInt8(ascii: "/")) { return try DocumentPath(id) }
       guard let collection else {
         throw DatabaseError(
-          .invalidArgument, "\"\(id)\" is no path of a document; say --into COLLECTION")
+          .invalidArgument, "\"\(id)\" is not a document's path; say --into COLLECTION")
       }
       return try collection.document(id)
     } catch {

@@ -35,7 +35,7 @@ struct ImportRejects {
     self.isDirectory = isDirectory
     self.goesOn = goesOn
     guard !goesOn, FileManager.default.fileExists(atPath: path) else { return }
-    throw CommandFailure(.failed, "\(path) is there already; --rejects makes a new one")
+    throw CommandFailure(.failed, "\(path) exists already; --rejects creates a new file")
   }
 
   /// Begins with the next file of the import.

@@ -101,7 +101,7 @@ struct PieceReader {
     do {
       try handle.seek(toOffset: UInt64(position.offset))
     } catch {
-      throw CommandFailure(.failed, "cannot go on in \(path): \(error.localizedDescription)")
+      throw CommandFailure(.failed, "cannot continue in \(path): \(error.localizedDescription)")
     }
     self.position = position
     buffer = []

@@ -8,7 +8,7 @@ import Ondol
 struct BackupCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
-    abstract: "Copies a database as it is now into a new directory, or as a tar archive to -.",
+    abstract: "Copies the current database into a new directory, or as a tar archive to -.",
     discussion: """
       Works beside an app that has the database open. Every byte is checked on the way: damage is \
       status 4, and then nothing is copied.
@@ -32,7 +32,7 @@ struct BackupCommand: DatabaseCommand {
       return try await database.backup(to: target, withKeys: withKeys, globals)
     }
     guard !Output.isTerminal else {
-      throw CommandFailure(.usage, "an archive is for a file or a pipe, and not for a terminal")
+      throw CommandFailure(.usage, "an archive is for a file or a pipe, not for a terminal")
     }
     try await globals.showing(.bytes) { bar in
       try await database.backup(into: { try Output.write(Data($0)) }, withKeys: withKeys) {
@@ -64,7 +64,7 @@ extension Database {
 
 struct RestoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restore", abstract: "Makes a database from a backup, checking every byte.",
+    commandName: "restore", abstract: "Makes a database from a backup, and verifies every byte.",
     discussion: """
       A backup is a database, too: it can also be opened where it is. Keys of collections that the \
       backup has come along.

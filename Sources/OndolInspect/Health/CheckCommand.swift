@@ -10,7 +10,7 @@ import OndolTerminal
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Looks for damage: reads all files, or with --full all documents and indexes, too.",
+    abstract: "Looks for damage: reads all files, and with --full also all documents and indexes.",
     discussion: """
       Works beside an app that has the database open, and changes nothing. On a server it always \
       looks at all documents and indexes: the files there are the server's.
@@ -21,16 +21,16 @@ struct CheckCommand: AsyncParsableCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Flag(help: "The structure of the files only.")
+  @Flag(help: "Only the structure of the files.")
   var quick = false
 
   @Flag(help: "Also every document and every row of every index.")
   var full = false
 
-  @Flag(help: "Only what is wrong with blobs and who holds them.")
+  @Flag(help: "Only findings about blobs and their holders.")
   var blobs = false
 
-  @Flag(help: "Only what is wrong with documents and indexes.")
+  @Flag(help: "Only findings about documents and indexes.")
   var indexes = false
 
   @Flag(help: "As --format json.")
@@ -53,7 +53,7 @@ struct CheckCommand: AsyncParsableCommand {
 
   private func rowFindings() async throws -> [Finding] {
     guard !quick else {
-      throw CommandFailure(.failed, "a database on a server has no files that --quick looks at")
+      throw CommandFailure(.failed, "a database on a server has no files for --quick to read")
     }
     return try await database.withDatabase { opened in
       try await globals.showing(.things("documents")) { (bar) throws(DatabaseError) in

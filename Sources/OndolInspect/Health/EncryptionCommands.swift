@@ -9,13 +9,13 @@ import Ondol
 struct NewKeys: ParsableArguments {
   @Option(
     name: .customLong("new-key-file"),
-    help: "A file with the 32 bytes of a key that is to open it; up to four keys in all.",
+    help: "A file with the 32 bytes of a key that opens it from now on; up to four keys in all.",
     completion: .file())
   var keyFiles: [String] = []
 
   @Option(
     name: .customLong("new-passphrase-file"),
-    help: "A file whose first line is a passphrase that is to open it.", completion: .file())
+    help: "A file whose first line is a passphrase that opens it from now on.", completion: .file())
   var passphraseFiles: [String] = []
 
   /// The named keys, or the one that opens databases if none were named.
@@ -54,7 +54,7 @@ extension GlobalOptions {
 
 struct EncryptCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "encrypt", abstract: "Encrypts a database that is in the clear.",
+    commandName: "encrypt", abstract: "Encrypts a plain database.",
     discussion: """
       Everything is written anew, and nothing that is stored can be read in its files afterwards. \
       Ended in the middle it goes on when the database is opened the next time, with the key, or \
@@ -78,7 +78,7 @@ struct EncryptCommand: AsyncParsableCommand {
 
 struct DecryptCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "decrypt", abstract: "Takes the encryption from a database.",
+    commandName: "decrypt", abstract: "Decrypts a database.",
     discussion: """
       Everything is written anew. When this is done the database opens without a key, and with \
       one no more; up to then it opens with the key only. Ended in the middle it goes on as \
@@ -99,7 +99,7 @@ struct DecryptCommand: DatabaseCommand {
 
 struct RekeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rekey", abstract: "Writes an encrypted database anew under another key.",
+    commandName: "rekey", abstract: "Rewrites an encrypted database with another key.",
     discussion: """
       Exchanges the key that the files are sealed with, so that nobody who had the old one can \
       read what is there afterwards. It opens with the keys that are named, and with no others, \

@@ -9,7 +9,7 @@ import OndolTerminal
 struct RecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
-    abstract: "Saves what can be read of a damaged database into a new one.",
+    abstract: "Saves everything readable in a damaged database into a new one.",
     discussion: """
       Changes nothing in SRC; no app should write there meanwhile. Prints what was saved and what \
       was not. Status 8 when anything is lost.
@@ -21,7 +21,7 @@ struct RecoverCommand: AsyncParsableCommand {
   @Argument(help: "A new or empty directory.")
   var target: String
 
-  @Option(help: "Also write what was saved and lost into this file, as JSON.")
+  @Option(help: "Also write a report of what was saved and lost to this file, as JSON.")
   var report: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -48,7 +48,7 @@ struct RecoverCommand: AsyncParsableCommand {
     }
     try print(report)
     if !report.isComplete {
-      throw CommandFailure(.salvagedWithLoss, "something is lost: \(report.lossCount) places")
+      throw CommandFailure(.salvagedWithLoss, "data was lost in \(report.lossCount) places")
     }
   }
 

@@ -17,7 +17,7 @@ struct RepairCommand: DatabaseCommand {
   @Flag(help: "Rebuild the indexes.")
   var rebuildIndex = false
 
-  @Argument(help: "The collection; all that have indexes when not given.")
+  @Argument(help: "The collection; by default all that have indexes.")
   var collection: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -50,15 +50,15 @@ struct RepairCommand: DatabaseCommand {
 struct CompactCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
-    abstract: "Merges files, so that what was deleted takes no space.",
-    discussion: "^C ends it between two steps; what was merged by then stays so.")
+    abstract: "Merges files, so that deleted data takes no space.",
+    discussion: "^C ends it between two steps and keeps the finished ones.")
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(name: .customLong("max-mb-s"), help: "Merge so many megabytes a second at most.")
+  @Option(name: .customLong("max-mb-s"), help: "Merge at most this many megabytes a second.")
   var maxMBS: Double?
 
-  @Option(help: "Only when at least this share of the bytes, from 0 to 1, would be given back.")
+  @Option(help: "Only if it frees at least this share of the bytes, from 0 to 1.")
   var targetRatio = 0.0
 
   @OptionGroup var globals: GlobalOptions

@@ -56,7 +56,7 @@ struct LogCommand: AsyncParsableCommand {
 struct LogDumpCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "dump", abstract: "Prints the frames of all logs.",
-    discussion: "A log is read up to the first frame that cannot be read.")
+    discussion: "It reads a log up to the first unreadable frame.")
 
   @OptionGroup var database: DatabaseArgument
 
@@ -111,7 +111,7 @@ struct SegmentCommand: AsyncParsableCommand {
 
 struct SegmentListCommand: FileCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "Lists the files of rows, as the manifest names them.")
+    commandName: "ls", abstract: "Lists the files of rows in the manifest.")
 
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var globals: GlobalOptions
@@ -140,7 +140,7 @@ struct SegmentDumpCommand: FileCommand {
 
   @OptionGroup var place: SegmentArgument
 
-  @Option(help: "At most so many rows.")
+  @Option(help: "The largest number of rows.")
   var limit = Int.max
 
   @OptionGroup var globals: GlobalOptions
@@ -177,7 +177,7 @@ struct SegmentArgument: ParsableArguments {
 
 struct SegmentVerifyCommand: FileCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify", abstract: "Reads a whole file of rows and checks it.")
+    commandName: "verify", abstract: "Reads a whole file of rows and verifies it.")
 
   @OptionGroup var place: SegmentArgument
 
@@ -194,7 +194,7 @@ struct SegmentVerifyCommand: FileCommand {
 
 struct ManifestCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "manifest", abstract: "Looks into the manifest, the list of files that count.",
+    commandName: "manifest", abstract: "Looks into the manifest, the list of current files.",
     subcommands: [ManifestDumpCommand.self])
 }
 
@@ -232,7 +232,7 @@ struct HexdumpCommand: AsyncParsableCommand {
   @Argument(help: "The place of the first byte.")
   var offset: UInt64 = 0
 
-  @Option(help: "How many bytes.")
+  @Option(help: "The number of bytes.")
   var length = 256
 
   @OptionGroup var globals: GlobalOptions
@@ -270,7 +270,7 @@ struct HexdumpCommand: AsyncParsableCommand {
 struct SnapshotsCommand: FileCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshots",
-    abstract: "Shows what still needs files that compaction has replaced.",
+    abstract: "Shows which readers still need files that compaction has replaced.",
     discussion: """
       Snapshots belong to the process that took them, and no other can see who they are. What can \
       be seen from outside are files in the directory that the manifest names no more: somebody \
@@ -291,6 +291,6 @@ struct SnapshotsCommand: FileCommand {
           ("file", .string(file.name)), ("bytes", .number(file.bytes)), ("reason", .string(reason)),
         ]
       })
-    globals.say("Who holds a snapshot is known only to the process that took it.")
+    globals.say("Only the process that took a snapshot knows its holder.")
   }
 }

@@ -7,7 +7,7 @@ import OndolJSON
 
 struct CollectionsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "colls", abstract: "Prints the collections and how much is in each.",
+    commandName: "colls", abstract: "Prints the collections and their sizes.",
     discussion: """
       users/posts stands for the collections posts of all users. ownKey says of a collection with \
       a key of its own whether that is here: present, or missing, and then nothing was counted.
@@ -88,13 +88,13 @@ struct IndexDumpCommand: AsyncParsableCommand {
   @Argument(help: "The index, as indexes prints it.")
   var index: String
 
-  @Option(help: "Only rows whose first value is this or comes behind it, in JSON.")
+  @Option(help: "Only rows whose first value is this or comes after it, in JSON.")
   var from: String?
 
   @Option(help: "Only rows whose first value is this or comes before it, in JSON.")
   var to: String?
 
-  @Option(help: "At most so many rows.")
+  @Option(help: "The largest number of rows.")
   var limit = Int.max
 
   @OptionGroup var globals: GlobalOptions
@@ -125,7 +125,7 @@ struct IndexDumpCommand: AsyncParsableCommand {
     do throws(JSONError) {
       return try JSONReader.read(Array(text.utf8))
     } catch {
-      throw CommandFailure(.usage, "\(text) is no value: \(error.reason)")
+      throw CommandFailure(.usage, "\(text) is not a value: \(error.reason)")
     }
   }
 

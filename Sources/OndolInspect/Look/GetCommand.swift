@@ -17,10 +17,10 @@ struct GetCommand: DatabaseCommand {
   @Argument(help: "The documents' paths, such as upload/lamp.")
   var paths: [String]
 
-  @Option(help: "This field only, such as size.width; more than once for several.")
+  @Option(help: "Only this field, such as size.width; repeat it for several.")
   var field: [String] = []
 
-  @Flag(help: "Also the version that each document has, and when it was made and changed.")
+  @Flag(help: "Also each document's version, and the times of its creation and last change.")
   var rev = false
 
   @OptionGroup var globals: GlobalOptions

@@ -16,13 +16,13 @@ struct ListCommand: DatabaseCommand {
   @OptionGroup var place: CollectionArgument
   @OptionGroup var part: PartOptions
 
-  @Option(help: "Only ids that begin so.")
+  @Option(help: "Only ids with this beginning.")
   var prefix: String?
 
   @Flag(help: "From the last id to the first.")
   var desc = false
 
-  @Flag(help: "The documents' ids only.")
+  @Flag(help: "Only the documents' ids.")
   var ids = false
 
   @Flag(name: .shortAndLong, help: "Versions and times instead of fields.")

@@ -19,10 +19,10 @@ struct QueryCommand: DatabaseCommand {
   @OptionGroup var documents: QueryOptions
   @OptionGroup var result: ResultOptions
 
-  @Flag(help: "How the documents are found, instead of the documents.")
+  @Flag(help: "Print how the documents are found, instead of the documents.")
   var explain = false
 
-  @Flag(help: "As --explain, with what it costs: the query is carried out.")
+  @Flag(help: "Like --explain, with the cost of running the query.")
   var analyze = false
 
   @OptionGroup var globals: GlobalOptions
@@ -113,7 +113,7 @@ struct AggregateCommand: DatabaseCommand {
   @OptionGroup var database: DatabaseArgument
   @OptionGroup var documents: QueryOptions
 
-  @Option(help: "Sum of this field; more than once for several.")
+  @Option(help: "Sum of this field; repeat it for several.")
   var sum: [String] = []
 
   @Option(help: "Average of this field.")
@@ -125,7 +125,7 @@ struct AggregateCommand: DatabaseCommand {
   @Option(help: "Greatest value of this field.")
   var max: [String] = []
 
-  @Option(help: "A row for each value of this field; more than once for several.")
+  @Option(help: "A row for each value of this field; repeat it for several.")
   var groupBy: [String] = []
 
   @OptionGroup var globals: GlobalOptions

@@ -68,17 +68,17 @@ struct CollectionArgument: ParsableArguments {
 
 /// The number of documents, and the first one.
 struct PartOptions: ParsableArguments {
-  @Option(help: "At most so many documents.", transform: wholeNumber)
+  @Option(help: "The largest number of documents.", transform: wholeNumber)
   var limit: Int?
 
-  @Option(help: "Leave out so many documents first.", transform: wholeNumber)
+  @Option(help: "Skip this many documents first.", transform: wholeNumber)
   var offset: Int?
 }
 
 /// A non-negative whole number.
 func wholeNumber(_ text: String) throws -> Int {
   guard let number = Int(text), number >= 0 else {
-    throw ValidationError("'\(text)' is no whole number from 0 on")
+    throw ValidationError("'\(text)' is not a whole number from 0 on")
   }
   return number
 }
@@ -94,7 +94,7 @@ struct ResultOptions: ParsableArguments {
 
   @OptionGroup var part: PartOptions
 
-  @Option(help: "These fields only, such as 'name, size.width'.")
+  @Option(help: "Only these fields, such as 'name, size.width'.")
   var select: String?
 
   func apply(to query: Query) throws(CommandFailure) -> Query {

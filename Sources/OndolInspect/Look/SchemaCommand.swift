@@ -7,12 +7,12 @@ import OndolJSON
 
 struct SchemaCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "schema", abstract: "Prints the fields of a collection, as documents have them.",
+    commandName: "schema", abstract: "Prints the fields of a collection's documents.",
     discussion: "Without a collection, of all collections at the top.")
 
   @OptionGroup var place: CollectionArgument
 
-  @Option(help: "Look at so many documents of a collection at most.")
+  @Option(help: "Look at most at this many documents of a collection.")
   var sample = 100_000
 
   @OptionGroup var globals: GlobalOptions

@@ -6,7 +6,7 @@ import OndolJSON
 
 struct SearchCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "search", abstract: "Prints the documents that have words in their texts.",
+    commandName: "search", abstract: "Prints the documents whose texts contain words.",
     discussion: """
       Words without a sign are alternatives that add up; "..." is a phrase, +word demands and \
       -word excludes, word* is a beginning, NEAR(a b, 5) wants both within five words. Words \
@@ -16,31 +16,31 @@ struct SearchCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The collection, a path as upload; with --group a collection id.")
+  @Argument(help: "The collection, a path such as upload; with --group a collection id.")
   var collection: String
 
-  @Argument(help: "The words, as '온돌 +방 -마루'.")
+  @Argument(help: "The words, such as '온돌 +방 -마루'.")
   var words: String
 
-  @Option(name: .customLong("in"), help: "This field only; more than once for several.")
+  @Option(name: .customLong("in"), help: "Only this field; repeat it for several.")
   var fields: [String] = []
 
-  @Option(help: "At most so many documents.")
+  @Option(help: "The largest number of documents.")
   var limit = 10
 
-  @Flag(help: "Documents need all the words.")
+  @Flag(help: "Documents must contain all the words.")
   var all = false
 
   @Flag(help: "All collections with this id, wherever they are.")
   var group = false
 
-  @Flag(help: "What the score of each document consists of, instead of the documents.")
+  @Flag(help: "Print the parts of each document's score, instead of the documents.")
   var explain = false
 
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    guard limit > 0 else { throw ValidationError("--limit begins at 1") }
+    guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
   }
 
   func run(in database: Database) async throws {

@@ -8,14 +8,14 @@ import OndolEngine
 
 struct StatisticsCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stats", abstract: "Prints sizes and counts, once or again and again.")
+    commandName: "stats", abstract: "Prints sizes and counts, once or repeatedly.")
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(help: "Again and again, so often: 500ms, 1s, 2m.")
+  @Option(help: "Repeat at this interval: 500ms, 1s, 2m.")
   var watch: Interval?
 
-  @Flag(help: "As Prometheus reads it.")
+  @Flag(help: "Print them in Prometheus's text format.")
   var prom = false
 
   @OptionGroup var globals: GlobalOptions
@@ -68,10 +68,10 @@ struct StatisticsCommand: DatabaseCommand {
       Number("rowBytes", metrics.fileBytes, "Bytes of files of rows and large values"),
       Number("memoryBytes", metrics.memoryBytes, "Bytes of rows that are in logs only"),
       Number("reclaimableBytes", metrics.reclaimableBytes, "Bytes that compaction would free"),
-      Number("rows", levels.reduce(0) { $0 + $1.rows }, "Rows in files, deletions among them"),
+      Number("rows", levels.reduce(0) { $0 + $1.rows }, "Rows in files, including deletions"),
       Number("tombstones", levels.reduce(0) { $0 + $1.tombstones }, "Deletions in files"),
       Number("segments", levels.reduce(0) { $0 + $1.segments }, "Files of rows"),
-      Number("runs", metrics.runs, "Sorted runs of the shard that has most"),
+      Number("runs", metrics.runs, "Sorted runs of the shard that has the most"),
       Number("shards", engine.shards.count, "Parts of the database"),
     ]
   }

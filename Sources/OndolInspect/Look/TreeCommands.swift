@@ -12,11 +12,11 @@ struct TreeCommand: AsyncParsableCommand {
 
 struct TreeGetCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "get", abstract: "Prints what is at a path of the tree, as JSON.")
+    commandName: "get", abstract: "Prints the value at a path of the tree, as JSON.")
 
   @OptionGroup var place: NodeArgument
 
-  @Flag(help: "With priorities, as .priority and .value.")
+  @Flag(help: "Include priorities, as .priority and .value.")
   var priorities = false
 
   @OptionGroup var globals: GlobalOptions
@@ -41,7 +41,7 @@ struct TreeListCommand: DatabaseCommand {
 
   @OptionGroup var place: NodeArgument
 
-  @Option(help: "At most so many children.", transform: wholeNumber)
+  @Option(help: "The largest number of children.", transform: wholeNumber)
   var limit: Int?
 
   @OptionGroup var globals: GlobalOptions
@@ -69,8 +69,8 @@ struct TreeListCommand: DatabaseCommand {
 
 struct TreeWatchCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "watch", abstract: "Prints what happens to a node and its children.",
-    discussion: "Begins with the children that are there, as added.")
+    commandName: "watch", abstract: "Prints the changes of a node and its children.",
+    discussion: "Begins with the existing children, as added.")
 
   @OptionGroup var place: NodeArgument
 
@@ -101,7 +101,7 @@ struct TreeWatchCommand: DatabaseCommand {
 struct NodeArgument: ParsableArguments {
   @OptionGroup var database: DatabaseArgument
 
-  @Argument(help: "The path, such as scores/kim; the root when not given.")
+  @Argument(help: "The path, such as scores/kim; by default the root.")
   var path = "/"
 
   /// The node. Slashes at the ends of its path are ignored.

@@ -8,14 +8,14 @@ import Ondol
 /// A token in the form that people enter.
 private func token(_ text: String) throws(CommandFailure) -> ChangeToken {
   guard let token = ChangeToken(text) else {
-    throw CommandFailure(.usage, "\(text) is no token; they are in what watch and tail print")
+    throw CommandFailure(.usage, "\(text) is not a token; watch and tail print tokens")
   }
   return token
 }
 
 struct WatchCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
-    commandName: "watch", abstract: "Prints what changes in a query's result, as it happens.",
+    commandName: "watch", abstract: "Prints the changes of a query's result as they happen.",
     discussion: """
       Works beside the app that writes. Lines with the type added, modified or removed; a line \
       with the type current says that everything until then was told.
@@ -25,7 +25,7 @@ struct WatchCommand: DatabaseCommand {
   @OptionGroup var documents: QueryOptions
   @OptionGroup var result: ResultOptions
 
-  @Option(help: "Begin with what is different since this token.")
+  @Option(help: "Begin with the differences since this token.")
   var since: String?
 
   @Flag(help: "Begin with the whole result.")
@@ -91,7 +91,7 @@ struct TailCommand: DatabaseCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Option(help: "Go on behind this token.")
+  @Option(help: "Continue after this token.")
   var since: String?
 
   @Option(help: "Only documents of this collection, a path.")

@@ -19,13 +19,13 @@ struct ConsoleCommand: AsyncParsableCommand {
 
   @OptionGroup var database: DatabaseArgument
 
-  @Flag(help: "Nothing can be changed.")
+  @Flag(help: "Allow no changes.")
   var readOnly = false
 
   @Flag(help: "Opens a browser.")
   var open = false
 
-  @Option(help: "Where it listens; a free port for 0.")
+  @Option(help: "The port to listen on; 0 for a free one.")
   var port = 0
 
   @OptionGroup var globals: GlobalOptions

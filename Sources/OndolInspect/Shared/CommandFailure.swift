@@ -79,7 +79,7 @@ extension CommandFailure {
       }
     let hint =
       switch status {
-      case .corrupt: "; `ondol check` finds all damage, `ondol recover` saves what can be read"
+      case .corrupt: "; `ondol check` finds all damage, `ondol recover` saves everything readable"
       default: ""
       }
     self.init(status, error.localizedDescription + hint)
@@ -89,7 +89,7 @@ extension CommandFailure {
   init(opening path: String, _ error: DatabaseError) {
     switch error.code {
     case .failedPrecondition:
-      self.init(.locked, "\(error.message); a command that writes needs it closed there")
+      self.init(.locked, "\(error.message); close it there before a command writes to it")
     case .unimplemented: self.init(.newerFormat, error.message)
     case .alreadyExists: self.init(.failed, error.message)
     default: self.init(error)

@@ -62,7 +62,7 @@ enum DatabaseKey {
       bytes.count == Database.Encryption.keyLength
     else {
       throw CommandFailure(
-        .usage, "ONDOL_KEY is to have \(2 * Database.Encryption.keyLength) hexadecimal digits")
+        .usage, "ONDOL_KEY must have \(2 * Database.Encryption.keyLength) hexadecimal digits")
     }
     return .key(bytes)
   }

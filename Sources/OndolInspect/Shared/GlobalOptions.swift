@@ -40,19 +40,19 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
 
 /// The options of every command.
 struct GlobalOptions: ParsableArguments {
-  @Option(help: "A table on a terminal and jsonl in a pipe when not given.")
+  @Option(help: "By default a table on a terminal and jsonl in a pipe.")
   var format: OutputFormat?
 
-  @Option(help: "How JSON says types: relaxed or canonical.")
+  @Option(help: "How JSON shows types: relaxed or canonical.")
   var ejson: JSONStyle = .relaxed
 
   @Option(help: "Colours: auto, always or never.")
   var color: ColorChoice = .auto
 
-  @Flag(name: .shortAndLong, help: "No summary and no progress.")
+  @Flag(name: .shortAndLong, help: "Print no summary and no progress.")
   var quiet = false
 
-  @Flag(name: .shortAndLong, help: "Say more on standard error.")
+  @Flag(name: .shortAndLong, help: "Print more on standard error.")
   var verbose = false
 
   @Flag(help: "No progress.")

@@ -49,7 +49,7 @@ struct DatabaseArgument: ParsableArguments {
   /// - Throws: status 1 for a server; status 3 if nothing exists there.
   func directory() throws(CommandFailure) -> String {
     if isOnServer {
-      throw CommandFailure(.failed, "a database on a server has no files that this could work on")
+      throw CommandFailure(.failed, "a database on a server has no files, which this command needs")
     }
     guard FileManager.default.fileExists(atPath: place) else {
       throw CommandFailure(.notFound, "there is no database at \(place)")

@@ -160,7 +160,7 @@ struct Shell {
     case (".snapshot", let word?):
       try await Self.isOn(word) ? ShellSession.hold() : ShellSession.release()
     case (".read", let file?): try await read(file)
-    default: throw CommandFailure(.usage, "\(name) is no command, or needs a word; .help tells")
+    default: throw CommandFailure(.usage, "\(name) is no command, or lacks a word; .help lists all")
     }
   }
 
@@ -173,7 +173,7 @@ struct Shell {
   }
 
   private mutating func read(_ file: String) async throws {
-    guard depth < 8 else { throw CommandFailure(.failed, "files read each other too deep") }
+    guard depth < 8 else { throw CommandFailure(.failed, "files are nested too deep") }
     guard let data = FileManager.default.contents(atPath: file) else {
       throw CommandFailure(.failed, "cannot read \(file)")
     }

@@ -36,7 +36,7 @@ enum ShellSession {
     try await release()
     guard let place = state.withLock({ $0.place }) else { return }
     guard !ServerAddress.isOne(place) else {
-      throw CommandFailure(.failed, "a database on a server is always shown as it is now")
+      throw CommandFailure(.failed, "a database on a server always shows its current state")
     }
     let database = try await Database.open(at: place, writing: false)
     state.withLock { $0.held = database }

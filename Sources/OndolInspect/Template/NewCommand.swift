@@ -17,7 +17,7 @@ struct NewCommand: AsyncParsableCommand {
   var directory: String
 
   @Option(
-    help: "Ondol's repository, a path or a URL. Without it, the clone this tool was built in.")
+    help: "Ondol's repository, a path or a URL; by default the clone that this tool was built in.")
   var ondol: String?
 
   @OptionGroup var globals: GlobalOptions
@@ -59,7 +59,7 @@ struct NewCommand: AsyncParsableCommand {
     }
     let full = URL(filePath: path).standardizedFileURL.path(percentEncoded: false)
     guard Self.isClone(full) else {
-      throw CommandFailure(.notFound, "\(path) is no clone of Ondol's repository")
+      throw CommandFailure(.notFound, "\(path) is not a clone of Ondol's repository")
     }
     return ".package(name: \"ondol\", path: \(Self.literal(full)))"
   }

@@ -27,7 +27,7 @@ struct MakeCollectionCommand: DatabaseCommand {
 
   func validate() throws {
     guard ownKey else {
-      throw ValidationError("say --own-key; other collections are made by their first document")
+      throw ValidationError("say --own-key; a document's first write creates any other collection")
     }
   }
 
@@ -53,7 +53,7 @@ struct RemoveCollectionCommand: DatabaseCommand {
   @Argument(help: "The collection, a path such as upload.")
   var collection: String
 
-  @Flag(help: "Also what is declared of it; of a collection at the top.")
+  @Flag(help: "Also its declarations; only for a collection at the top.")
   var declarations = false
 
   @Flag(help: "Do not ask.")

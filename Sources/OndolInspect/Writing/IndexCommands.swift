@@ -24,19 +24,19 @@ struct MakeIndexCommand: AsyncParsableCommand {
       """)
   var fields: String?
 
-  @Flag(help: "No two documents of a collection may agree in all fields.")
+  @Flag(help: "Allow no two documents of a collection with the same values in all fields.")
   var unique = false
 
   @Flag(help: "With --unique: null is a value, which only one document may have.")
   var nullsNotDistinct = false
 
-  @Flag(help: "On the elements of the field, which is an array.")
+  @Flag(help: "Index the elements of the field, which is an array.")
   var array = false
 
-  @Flag(help: "Of the words in the fields' texts, for `ondol search`.")
+  @Flag(help: "Index the words in the fields' texts, for `ondol search`.")
   var search = false
 
-  @Flag(help: "With --search: of the stems of English words, so that lamps is found by lamp.")
+  @Flag(help: "With --search: index the stems of English words, so that lamp finds lamps.")
   var english = false
 
   @Option(name: .customLong("where"), help: "Only documents that meet this, such as 'price >= 10'.")
@@ -111,7 +111,7 @@ struct MakeIndexCommand: AsyncParsableCommand {
 struct MakeIndexesCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "mkindexes",
-    abstract: "Makes the indexes that a firestore.indexes.json declares.",
+    abstract: "Creates the indexes that a firestore.indexes.json declares.",
     discussion: """
       An index of the scope COLLECTION is made for every collection there is with its id, or for \
       the one at the top when there is none; one of the scope COLLECTION_GROUP for all, also \
@@ -175,14 +175,14 @@ struct RemoveIndexCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "rmindex",
     abstract: "Removes indexes, by the names that `ondol indexes` prints.",
-    discussion: "Status 3 when there is none of that name.")
+    discussion: "The status is 3 if there is none of that name.")
 
   @OptionGroup var place: IndexedCollection
 
-  @Argument(help: "The indexes' names; behind -- when one begins with -.")
+  @Argument(help: "The indexes' names; after -- if one begins with -.")
   var names: [String] = []
 
-  @Flag(help: "Documents do not end by themselves any more.")
+  @Flag(help: "Documents no longer expire.")
   var ttl = false
 
   @OptionGroup var globals: GlobalOptions
@@ -218,14 +218,14 @@ struct ReindexCommand: DatabaseCommand {
   static let configuration = CommandConfiguration(
     commandName: "reindex",
     abstract: "Rebuilds indexes from the documents.",
-    discussion: "Queries do without an index while it is being built.")
+    discussion: "Queries do not use an index while it is being built.")
 
   @OptionGroup var database: DatabaseArgument
 
   @Argument(help: "The collection, a path such as upload.")
   var collection: String
 
-  @Argument(help: "The indexes' names; all when none is given.")
+  @Argument(help: "The indexes' names; by default all.")
   var names: [String] = []
 
   @OptionGroup var globals: GlobalOptions

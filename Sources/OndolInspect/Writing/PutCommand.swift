@@ -72,7 +72,7 @@ struct PatchCommand: AsyncParsableCommand {
   @Argument(help: "The fields as a JSON object, or -.")
   var fields: String?
 
-  @Option(help: "A field to remove; more than once for several.")
+  @Option(help: "A field to remove; repeat it for several.")
   var delete: [String] = []
 
   @Option(help: "The document must have this version.")

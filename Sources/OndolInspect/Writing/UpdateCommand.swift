@@ -23,7 +23,7 @@ struct UpdateCommand: DatabaseCommand {
   @Argument(help: "The fields as a JSON object, or -.")
   var fields: String?
 
-  @Option(help: "A field to remove; more than once for several.")
+  @Option(help: "A field to remove; repeat it for several.")
   var delete: [String] = []
 
   @OptionGroup var selected: SelectedDocuments
@@ -58,10 +58,10 @@ struct SelectedDocuments: ParsableArguments {
   @Option(name: .customLong("where"), help: "Conditions, such as 'price >= 10'.")
   var condition: String?
 
-  @Option(help: "At most so many documents.", transform: wholeNumber)
+  @Option(help: "The largest number of documents.", transform: wholeNumber)
   var limit: Int?
 
-  @Flag(help: "Print which documents those are, and change nothing.")
+  @Flag(help: "Print these documents, and change nothing.")
   var dryRun = false
 
   @Flag(help: "Do not ask.")
