@@ -1,5 +1,5 @@
-// Starts the service and ends it. On SIGTERM or Ctrl-C no new connections are taken, live streams
-// end, requests under way finish, and then the database is closed.
+// Starts the service and ends it. On SIGTERM or Ctrl-C the server accepts no new connections, live
+// streams end, requests under way finish, and then the database is closed.
 
 import Foundation
 import Hummingbird
@@ -19,7 +19,7 @@ struct App {
   }
 }
 
-/// The application: tests make one, too.
+/// The application. Tests create one as well.
 func makeApplication(
   _ shop: Shop, host: String = "127.0.0.1", port: Int = 0
 ) -> some ApplicationProtocol {

@@ -1,10 +1,10 @@
-// Errors of the database as HTTP status, in one place. What the client did wrong is said to the
-// client; what went wrong here is in the log and nowhere else.
+// The database's errors as HTTP status, in one place. The client learns about its own mistakes.
+// Failures of the service appear only in the log.
 
 import Hummingbird
 import Ondol
 
-/// Answers for what the database throws.
+/// Answers errors that the database throws.
 struct DatabaseErrors<Context: RequestContext>: RouterMiddleware {
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
@@ -22,7 +22,7 @@ struct DatabaseErrors<Context: RequestContext>: RouterMiddleware {
 }
 
 extension DatabaseError {
-  /// What a client is answered.
+  /// The status for the client.
   var httpStatus: HTTPResponse.Status {
     switch code {
     case .invalidArgument, .outOfRange: .badRequest
@@ -31,7 +31,7 @@ extension DatabaseError {
     case .alreadyExists, .aborted: .conflict
     case .cancelled, .deadlineExceeded, .unavailable: .serviceUnavailable
     case .resourceExhausted: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
-    // A document that does not fit its type, a closed database, damage: not the client's doing.
+    // A document that does not fit its type, a closed database, damage: not the client's fault.
     default: .internalServerError
     }
   }

@@ -1,16 +1,16 @@
-// The model. What is stored, what a client sends and what it gets are three types, so that one can
+// The model. The stored item, the client's input and the answer are three types, so that one can
 // change without the others.
 
 import Hummingbird
 import Ondol
 
-/// An item, as it is stored.
+/// A stored item.
 struct Item: Codable, Sendable, Identifiable, Equatable {
   var id: String
   var name: String
   var category: String
   var price: Int
-  /// The photo's bytes stay stored for as long as the item has it.
+  /// The photo's bytes stay stored as long as the item has it.
   var photo: BlobReference?
 }
 
@@ -20,7 +20,7 @@ struct NewItem: Decodable, Sendable {
   var category: String
   var price: Int
 
-  /// Throws 400 for what cannot be an item.
+  /// Throws 400 for an invalid item.
   func check() throws {
     guard !name.isEmpty, !category.isEmpty else {
       throw HTTPError(.badRequest, message: "name and category must not be empty")
@@ -29,7 +29,7 @@ struct NewItem: Decodable, Sendable {
   }
 }
 
-/// What a client sends to change an item. Only what is there is changed.
+/// What a client sends to change an item. Only the given fields change.
 struct ItemChanges: Decodable, Sendable {
   var name: String?
   var price: Int?
@@ -41,7 +41,7 @@ struct ItemAnswer: ResponseCodable, Sendable, Equatable {
   var name: String
   var category: String
   var price: Int
-  /// Where the photo is; nil when there is none.
+  /// The photo's address; nil without a photo.
   var photo: String?
 
   init(_ item: Item) {
@@ -56,7 +56,7 @@ struct ItemAnswer: ResponseCodable, Sendable, Equatable {
 /// A page of a list.
 struct Page: ResponseCodable, Sendable {
   var items: [ItemAnswer]
-  /// What `after` takes for the next page; nil on the last one.
+  /// The `after` of the next page; nil on the last one.
   var next: String?
 }
 

@@ -1,4 +1,4 @@
-// The paths of the service, and nothing but what HTTP has to do with them.
+// The paths of the service, and only the HTTP part of them.
 
 import Foundation
 import Hummingbird
@@ -51,14 +51,14 @@ func addItemRoutes(to router: Router<BasicRequestContext>, _ shop: Shop) {
     guard let photo = try await shop.item(try context.parameters.require("id")).photo else {
       throw HTTPError(.notFound, message: "the item has no photo")
     }
-    // The same bytes have the same digest for good.
+    // The same bytes always have the same digest.
     let tag = "\"\(photo.digest)\""
     var headers: HTTPFields = [.eTag: tag, .cacheControl: "no-cache"]
     if request.headers[.ifNoneMatch] == tag {
       return Response(status: .notModified, headers: headers)
     }
     headers[.contentType] = photo.contentType ?? "application/octet-stream"
-    // Nobody's upload is run as a page of this service.
+    // An uploaded file never runs as a page of this service.
     headers[.contentSecurityPolicy] = "default-src 'none'; sandbox"
     headers[.xContentTypeOptions] = "nosniff"
     // In pieces: the photo is never whole in memory.

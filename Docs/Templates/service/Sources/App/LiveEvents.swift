@@ -1,4 +1,4 @@
-// A live query as server-sent events: the browser's `EventSource` takes them, and connects again by
+// A live query as server-sent events: the browser's `EventSource` reads them, and reconnects by
 // itself. A stream ends when its client goes, when the service shuts down, and when the database is
 // closed. A slow client costs bounded memory: it misses states in between, never the newest.
 
@@ -10,9 +10,9 @@ import ServiceLifecycle
 /// Answers with a query's result, and with each later one.
 ///
 /// - Parameters:
-///   - query: what to follow.
-///   - request: who asks.
-///   - content: what a client sees of a result.
+///   - query: the query to follow.
+///   - request: the client's request.
+///   - content: the client's form of a result.
 func liveEvents<Model, Content: Encodable & Sendable>(
   _ query: TypedQuery<Model>, for request: Request,
   content: @escaping @Sendable (TypedQuerySnapshot<Model>) throws -> Content
@@ -20,7 +20,7 @@ func liveEvents<Model, Content: Encodable & Sendable>(
   let headers: HTTPFields = [.contentType: "text/event-stream", .cacheControl: "no-store"]
   let events = LiveEvents(query: query, content: { try JSONEncoder().encode(try content($0)) })
   let body = ResponseBody { writer in
-    // A client that goes away cancels what is inside, also while nothing changes.
+    // A client that goes away cancels the work inside, also while nothing changes.
     try? await request.body.consumeWithCancellationOnInboundClose { _ in
       for try await event in events { try await writer.write(ByteBuffer(string: event)) }
     }
@@ -46,7 +46,7 @@ struct LiveEvents<Model: Codable & Sendable>: AsyncSequence, Sendable {
 
     mutating func next() async throws -> String? {
       guard let snapshot = try await base.next() else { return nil }
-      // JSON has no line breaks here, so a line has all of it.
+      // JSON has no line breaks here, so one line has all of it.
       return "event: result\ndata: \(String(decoding: try content(snapshot), as: UTF8.self))\n\n"
     }
   }

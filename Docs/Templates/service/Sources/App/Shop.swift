@@ -1,4 +1,4 @@
-// What the app does with its data, without HTTP: indexes, queries, pages and pictures.
+// The app's use of its data, without HTTP: indexes, queries, pages and pictures.
 
 import Foundation
 import Hummingbird
@@ -14,7 +14,7 @@ struct Shop: Sendable {
   init(_ database: Database) async throws {
     self.database = database
     items = try database.collection("items", of: Item.self)
-    // Nothing happens where they are there already.
+    // Existing indexes stay as they are.
     try await items.createIndex(on: .ascending(\.name))
     try await items.createIndex(on: .ascending(\.category), .ascending(\.name))
     try await items.createIndex(on: .ascending(\.category), .descending(\.price))
@@ -40,7 +40,7 @@ struct Shop: Sendable {
 
   func change(_ id: String, _ changes: ItemChanges) async throws -> Item {
     let document = items.document(id)
-    // Read and write are one: somebody else's change in between is not lost.
+    // Read and write are one transaction, so a concurrent change is not lost.
     return try await database.runTransaction { transaction in
       guard var item = try transaction.getDocument(document) else {
         throw HTTPError(.notFound, message: "there is no item \(id)")
@@ -71,8 +71,8 @@ struct Shop: Sendable {
     return items.where(\.category == category).order(by: \.name)
   }
 
-  /// A page of a list. The cursor is a text that survives restarts, and changes of the documents
-  /// that it was made from.
+  /// A page of a list. The cursor is a text that survives restarts, and changes of the documents on
+  /// the page.
   func page(of category: String?, limit: Int, after text: String?) async throws -> Page {
     let cursor = try text.map { text in
       guard let cursor = QueryCursor(text) else {
@@ -86,10 +86,10 @@ struct Shop: Sendable {
     return Page(items: items, next: found.isLastPage ? nil : found.cursor?.description)
   }
 
-  /// The most expensive items of each category, all as of one moment.
+  /// The most expensive items of each category, all from one moment.
   func top(_ count: Int) async throws -> [TopOfCategory] {
     let categories = try await items.group(by: \.category).count().keys.sorted()
-    // The index on category and price has each group in order: a few rows are read of each.
+    // The index on category and price has each group in order, so a few rows of each are enough.
     return try await database.runTransaction { transaction in
       try categories.compactMap { category in
         let top = items.where(\.category == category).order(by: \.price, descending: true)

@@ -1,5 +1,5 @@
 // Tests the service through its routes, on a device in memory: items, pages, photos, errors, and
-// what is left after a power cut.
+// the data after a power cut.
 
 import Foundation
 import Hummingbird

@@ -1,4 +1,4 @@
-// Tests the live stream: what it says first, what it says of a change, and that it ends with the
+// Tests the live stream: its first event, the event for a change, and that it ends with the
 // service.
 
 import Foundation
