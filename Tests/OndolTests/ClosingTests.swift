@@ -1,4 +1,4 @@
-// What a database leaves behind in its process once it is closed, or let go: nothing.
+// What a database leaves in its process after it is closed or released: nothing.
 
 import Foundation
 import OndolEngine
@@ -9,17 +9,17 @@ import Testing
 
 @Suite struct `A database that is gone` {
   #if os(Linux)
-    /// Those who listen kept the engine, and the engine kept them: a program that opened and closed
+    /// Listeners once kept the engine, and the engine kept them. A program that opened and closed
     /// its databases again and again ran out of descriptors.
     @Test(.timeLimit(.minutes(5)), arguments: [true, false])
-    func `leaves no file open and no memory behind`(closes: Bool) async throws {
+    func `leaves no open file and no memory`(closes: Bool) async throws {
       let directory = FileManager.default.temporaryDirectory
         .appendingPathComponent("ondol-closing-\(UUID().uuidString)")
       defer { try? FileManager.default.removeItem(at: directory) }
       for _ in 0..<4 {
         let engine = try await live(in: directory.path, closes: closes)
-        // Work that was under way holds what it uses until it ends. The limit tells of what never
-        // ends, and is wide because hundreds of tests may run beside this one.
+        // Work under way holds its resources until it ends. The limit finds work that never ends,
+        // and is wide because hundreds of tests may run beside this one.
         while engine() != nil { try await yield() }
         while try !openFiles(below: directory.path).isEmpty { try await yield() }
       }
@@ -27,8 +27,8 @@ import Testing
 
     enum Opening: CaseIterable { case writer, reader, encrypted }
 
-    /// A program that kept a closed database kept its directory, its manifest, segments, and a log
-    /// that was removed, whose space stayed taken.
+    /// A program that kept a closed database once kept its directory, its manifest, segments, and a
+    /// removed log, whose space stayed in use.
     @Test(arguments: Opening.allCases)
     func `gives its files back when it is closed, and not when the last one lets go of it`(
       opening: Opening
@@ -55,12 +55,12 @@ import Testing
       #expect(try openFiles(below: directory.path) != [])
       try await database.close()
       #expect(try openFiles(below: directory.path) == [])
-      // Nothing of it was read before, so it is not in memory either.
+      // None of it was read before, so it is not in memory either.
       #expect(throws: DatabaseError.self) { try snapshot.getDocument(items.document("i7")) }
       withExtendedLifetime((writer, database)) {}
     }
 
-    /// Its files are in memory; what it holds is the store's: connections, and versions of rows.
+    /// Its files are in memory. It holds resources of the store: connections, and versions of rows.
     @Test func `on a store lets go of the store`() async throws {
       let environment = Environment.live()
       let store = SimulatedStore(seed: 1, environment: environment)
@@ -73,8 +73,7 @@ import Testing
       withExtendedLifetime(database) {}
     }
 
-    /// A device that failed ends writing, and closing says so; the files are given back all the
-    /// same.
+    /// A failed device ends writing, and closing reports that. The files are released all the same.
     @Test func `gives its files back after errors`() async throws {
       let directory = temporary()
       defer { try? FileManager.default.removeItem(at: directory) }
@@ -105,7 +104,7 @@ import Testing
       try await writer.compact()
       try await writer.collection("items").document("b").setData(["n": 2])
       if access == .readWrite {
-        // Two writers at once.
+        // Two concurrent writers.
         let before = try openFiles(below: path).sorted()
         await #expect(throws: DatabaseError.self) { try await Database.open(at: path) }
         while try openFiles(below: path).sorted() != before { try await yield() }
@@ -130,9 +129,9 @@ import Testing
       #expect(failures > 0)
     }
 
-    /// What the kernel notes the writer's steps with is a descriptor, too.
+    /// The kernel's notification about the writer's steps is a descriptor as well.
     @Test(.timeLimit(.minutes(5)))
-    func `watches no files when it was a reader that somebody listened to`() async throws {
+    func `watches no files after it was a reader with listeners`() async throws {
       let directory = temporary()
       defer { try? FileManager.default.removeItem(at: directory) }
       let writer = try await Database.open(at: directory.path)
@@ -169,13 +168,13 @@ import Testing
         .appendingPathComponent("ondol-closing-\(UUID().uuidString)")
     }
 
-    /// Lets others run; throws where the limit of time is over.
+    /// Lets others run. Throws after the time limit.
     private func yield() async throws {
       try Task.checkCancellation()
       await Task.yield()
     }
 
-    /// Uses a database in many ways; answers with how to ask whether its engine is still there.
+    /// Uses a database in many ways. Returns a check of whether its engine still exists.
     private func live(
       in path: String, closes: Bool
     ) async throws -> @Sendable () -> Engine? {
@@ -206,7 +205,7 @@ import Testing
   #endif
 }
 
-/// A device that takes no more bytes once it fails.
+/// A device that accepts no more bytes once it fails.
 private final class FailingDevice: Sendable {
   let fails = Guarded(false)
 

@@ -1,4 +1,4 @@
-// What opening refuses before it makes anything: options that no database can have.
+// Options that opening refuses before it creates anything: those that no database can have.
 
 import OndolTestKit
 import Testing
@@ -6,7 +6,8 @@ import Testing
 @testable import Ondol
 
 @Suite struct `Opening a database` {
-  /// A count that the superblock cannot hold was taken, and the database could not be opened again.
+  /// A count that the superblock cannot store was once accepted, and the database could not be
+  /// reopened.
   @Test(arguments: [-1, 0, 1_025, .max])
   func `refuses a number of shards that cannot be stored`(count: Int) async throws {
     await #expect { try await Database.underTest(options: .init(shardCount: count)) } throws: {

@@ -1,5 +1,5 @@
-// Where the suites keep their databases: in memory, or on a store, which ONDOL_STORE names. What
-// people see of a database is the same on all of them, so the tests are.
+// The place of the suites' databases: in memory, or on a store, which ONDOL_STORE names. A database
+// looks the same on all of them, so the tests are the same.
 
 import Foundation
 import Ondol
@@ -9,7 +9,7 @@ import OndolPostgresTestKit
 import OndolTestKit
 import Synchronization
 
-/// What the suites run on.
+/// The place that the suites run on.
 enum TestedStore: String {
   case memory, simulated, postgres
 
@@ -22,7 +22,7 @@ enum TestedStore: String {
 
   private static let number = Atomic(0)
 
-  /// Where PostgreSQL keeps a database that nobody has opened yet.
+  /// The address of a PostgreSQL database that nobody has opened yet.
   static func newAddress() throws(DatabaseError) -> String {
     switch PostgresServer.shared {
     case .success(let server):
@@ -31,13 +31,13 @@ enum TestedStore: String {
     }
   }
 
-  /// Whether a transaction's body runs again for conflicts alone. On a server also what must be
-  /// fetched has it run again.
+  /// Whether only conflicts make a transaction's body run again. On a server, reads that must be
+  /// fetched do so as well.
   var repeatsForConflictsAlone: Bool { self != .postgres }
 }
 
 extension Database {
-  /// An empty database that nobody else has, on what the suites run on.
+  /// An empty database that nobody else has, on the place that the suites run on.
   static func underTest(options: Options = Options()) async throws(DatabaseError) -> Database {
     switch TestedStore.current {
     case .memory:

@@ -1,5 +1,5 @@
-// A database with contents for tests: small limits, a world of its own, and holders that have the
-// keys of documents and are none.
+// A database with contents for tests: small limits, a world of its own, and holders that have keys
+// like documents but are none.
 
 import OndolEngine
 import OndolTestKit
@@ -10,7 +10,7 @@ import Testing
 struct ContentFixture {
   let world: SimulatedWorld
   let database: Database
-  /// Where the holders' keys are.
+  /// The keyspace of the holders' keys.
   private let keyspace: Keyspace
 
   var store: ContentStore { database.contents }
@@ -33,7 +33,7 @@ struct ContentFixture {
     var options = Database.Options(changeRetention: changes)
     options.blobGracePeriod = grace
     options.blobLease = lease
-    // Passes of the reclaimer are the test's own: its timers do not go off in such a world.
+    // The tests run the reclaimer's passes, because its timers do not fire in such a world.
     database = try await Database.open(
       at: "/db", options: options, environment: world.environment, engineOptions: limits)
     try await database.document("holders/none").setData([:])
@@ -41,18 +41,18 @@ struct ContentFixture {
     keyspace = try #require(family.collections[CollectionPattern(["holders"])]?.keyspace)
   }
 
-  /// Bytes that no compression makes smaller.
+  /// Incompressible bytes.
   static func noise(_ count: Int, seed: UInt64) -> [UInt8] {
     var random = SeededRandom(seed: seed)
     return (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
   }
 
-  /// The key of a row that holds something.
+  /// The key of a row that holds a content.
   private func row(_ name: String) -> [UInt8] {
     DocumentKey.key(keyspace, ancestors: [], id: name)
   }
 
-  /// Stores bytes and has the row hold them, in one commit.
+  /// Stores bytes and makes the row hold them, in one commit.
   @discardableResult
   func put(_ bytes: [UInt8], _ name: String, durability: OndolEngine.Durability = .process)
     async throws -> BlobDigest
@@ -100,13 +100,13 @@ struct ContentFixture {
     }
   }
 
-  /// All bytes of a content; nil when it is not stored.
+  /// Returns all bytes of a content; nil if it is not stored.
   func bytes(of digest: BlobDigest) async throws -> [UInt8]? {
     guard let reader = try await store.reader(of: digest) else { return nil }
     return try await reader.read(0..<reader.length)
   }
 
-  /// Reclaims what can be, in as many passes as that takes.
+  /// Reclaims everything that can be reclaimed, in as many passes as necessary.
   @discardableResult
   func reclaim() async throws -> ReclaimReport {
     var sum = ReclaimReport()

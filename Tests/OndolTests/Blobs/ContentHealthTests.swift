@@ -1,6 +1,6 @@
-// Contents and everything that looks after a database: damage to any frame is found and told with
-// those who hold the content, backups and salvaged databases have their contents, and so has one
-// who reads beside the writer.
+// Contents and database maintenance: damage to any frame is found and reported with the content's
+// holders. Backups and salvaged databases have their contents, and so does a reader beside the
+// writer.
 
 import OndolEngine
 import OndolTestKit
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `Every frame that is damaged is told, with who holds it`() async throws {
+  @Test func `Every damaged frame is reported, with its holders`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await open(world)
     try await fill(database)
@@ -53,7 +53,7 @@ import Testing
     var random = SeededRandom(seed: 1)
     for name in try directory.list() where name.hasSuffix(".pack") || name.hasSuffix(".content") {
       let size = Int(try directory.open(name, access: .readOnly).size())
-      // Frames of a content's own file begin at multiples of 64 KiB; those of a pack are anywhere.
+      // Frames of a content's own file begin at multiples of 64 KiB. Those of a pack are anywhere.
       let stretch = name.hasSuffix(".content") ? 64 << 10 : 2 << 10
       for start in stride(from: 0, to: size, by: stretch) {
         let copy = SimulatedFileSystem(storage: world.fileSystem.storage)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  /// What cannot be read says so, and all else can be.
+  /// Expects that unreadable contents report the damage, and that all others can be read.
   private func expectDamage(
     _ world: SimulatedWorld, in name: String, at offset: UInt64
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
         #expect(error.message.contains("albums/\(number)"), "\(error)")
       }
     }
-    // Zeros between two entries are nobody's.
+    // Zeros between two entries belong to nothing.
     if lost.isEmpty { #expect(name.hasSuffix(".pack"), "\(name) at \(offset)") }
     try await check(database, without: lost)
     let findings = try await database.verify(depth: .full).filter { $0.kind == .content }
@@ -94,7 +94,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A backup has its contents, whatever goes meanwhile`() async throws {
+  @Test func `A backup has its contents, whatever is deleted in the meantime`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await open(world)
     try await fill(database)
@@ -108,7 +108,7 @@ import Testing
     #expect(findings.filter { $0.severity == .error }.isEmpty, "\(findings)")
   }
 
-  @Test func `One who reads beside the writer has them, too`() async throws {
+  @Test func `A reader beside the writer has them as well`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await open(world)
     try await fill(database)
@@ -119,9 +119,9 @@ import Testing
     try await database.close()
   }
 
-  /// The writer had moved what lived in a pack, and the reader called it damaged until it looked at
-  /// the files again.
-  @Test func `One who reads beside the writer finds what has moved`() async throws {
+  /// The writer had moved the live contents of a pack, and the reader once called it damaged until
+  /// it looked at the files again.
+  @Test func `A reader beside the writer finds moved contents`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await open(world, grace: .zero)
     try await fill(database)
@@ -146,7 +146,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What is salvaged has the contents that can be read`() async throws {
+  @Test func `A salvaged database has the readable contents`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await open(world)
     try await fill(database)
@@ -158,7 +158,7 @@ import Testing
     try await check(copy)
     try await copy.close()
 
-    // One without its rows: what is in files is found there.
+    // A salvage without the rows finds the contents in files.
     let engine = try await Engine.open(
       at: "/db", options: ContentFixture.smallLimits, environment: world.environment)
     var batch = Batch()

@@ -1,5 +1,5 @@
-// Contents go in and come out as they were, of every length around every limit, once each whoever
-// puts them; wrong digests, inputs that end too early and full disks leave nothing behind.
+// Contents of every length around every limit go in and come out unchanged, and are stored once,
+// whoever puts them. Wrong digests, inputs that end too early and full disks leave nothing.
 
 import OndolEngine
 import OndolTestKit
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func `leave nothing behind when they are not what was expected`() async throws {
+  @Test func `leave nothing when they are not the expected ones`() async throws {
     try await withFixture { fixture in
       let wrong = ContentHasher.digest(of: [1])
       for length in [50, 5_000, 2_000_000] {
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `leave nothing behind when they are given up on their way`() async throws {
+  @Test func `leave nothing when they are cancelled on their way`() async throws {
     try await withFixture { fixture in
       let intake = fixture.store.beginIntake()
       try await intake.append(ContentFixture.noise(3_000_000, seed: 1))
@@ -155,7 +155,7 @@ import Testing
         try await fixture.put(ContentFixture.noise(3_000_000, seed: 2), "b")
       }
       #expect(error?.code == .resourceExhausted)
-      // Some room is kept for a pack ahead of its use.
+      // Some room for a pack is reserved before its use.
       var small = 0
       let next = await #expect(throws: DatabaseError.self) {
         while small < 200 {

@@ -1,7 +1,7 @@
-// Contents that are made of others, while others are made: what makes one may derive another, run a
-// transaction, or wait for somebody who derives. What would wait for itself is refused at once, and
-// whoever waits can be cancelled. Each body runs in a simulated world, which ends with an error as
-// soon as somebody waits and nothing is left to run.
+// Contents that are made from others, while others are made. The body that makes one may derive
+// another, run a transaction, or wait for another derivation. A call that would wait for itself is
+// refused at once, and a waiting call can be cancelled. Each body runs in a simulated world, which
+// ends with an error as soon as a task waits and nothing is left to run.
 
 import OndolEngine
 import OndolTestKit
@@ -22,7 +22,7 @@ import Testing
     Array(try await database.storage.data(of: blob))
   }
 
-  // It waited for itself, for ever, and with it everybody who derived the same afterwards.
+  // It once waited for itself forever, and so did everyone who derived the same content later.
   @Test func `Deriving within its own making is refused at once`() throws {
     try WatchedWorld.run(seed: 1) { world in
       let photo = try await Self.photo(in: world)
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  /// Three contents, each made of the next: a circle, whoever begins.
+  /// Three contents, each made from the next: a circle, whichever begins.
   @Test func `A circle of makings through several tasks is refused, and none of them hangs`() throws
   {
     var refusals = 0
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  /// Somebody holds a gate and waits for a making, whose maker wants the gate: it goes without.
+  /// A task holds a gate and waits for a making, whose maker needs the gate: it goes without.
   @Test func `A making whose transaction loses its races does not wait for a gate`() throws {
     for seed in Seeds.first(8) {
       try WatchedWorld.run(seed: seed) { world in
@@ -163,7 +163,7 @@ import Testing
     try await document.updateData(["n": FieldValue.increment(1)], durability: .memory)
   }
 
-  @Test func `Who waits for another's making goes when cancelled, and when the database closes`()
+  @Test func `A wait for another's derivation ends when cancelled, and when the database closes`()
     throws
   {
     for closes in [false, true] {

@@ -1,5 +1,5 @@
-// What a check says of rows of holders that are wrong, written behind the database's back, and what
-// a salvage brings back of storage.
+// What a check reports for wrong rows of holders, which the test writes without the database's
+// knowledge, and what a salvage restores of storage.
 
 import OndolEngine
 import OndolTestKit

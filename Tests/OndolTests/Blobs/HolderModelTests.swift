@@ -1,7 +1,7 @@
-// Histories of documents, paths and links that nobody thought of, against a model that knows who
-// holds what because it keeps all of it in plain dictionaries. After each step rows are compared
-// with it; at the end they are recomputed by a check of the database, and what nobody holds must be
-// gone when storage was reclaimed, and nothing else.
+// Random histories of documents, paths and links, compared with a model that keeps everything in
+// plain dictionaries and so knows every content's holders. After each step the rows are compared
+// with it. At the end a check of the database recomputes them, and reclaiming storage must remove
+// exactly the contents without a holder.
 
 import OndolEngine
 import OndolTestKit
@@ -11,7 +11,7 @@ import Testing
 
 @Suite struct HolderModelTests {
   @Test(arguments: Seeds.first(80))
-  func `Rows say who holds what, whatever happened`(seed: UInt64) async throws {
+  func `Rows record all holders, whatever happened`(seed: UInt64) async throws {
     var options = Database.Options()
     options.blobLease = .zero
     options.blobGracePeriod = .zero
@@ -29,7 +29,7 @@ import Testing
   }
 }
 
-/// What there should be.
+/// The expected state.
 private struct HolderModel {
   struct Document {
     /// Contents by their numbers.
@@ -42,7 +42,7 @@ private struct HolderModel {
 
   var links: Set<String> { documents.values.reduce(into: []) { $0.formUnion($1.links) } }
 
-  /// Who holds each content.
+  /// The holders of each content.
   var holders: [Int: Set<String>] {
     var holders: [Int: Set<String>] = [:]
     for (path, content) in paths { holders[content, default: []].insert(path) }
@@ -52,7 +52,7 @@ private struct HolderModel {
     return holders
   }
 
-  /// What a commit that made this of `before` comes to; nil when it is refused.
+  /// Returns the result of a commit that turns `before` into this; nil if it is refused.
   func committed(from before: HolderModel, touching touched: Set<String>) -> HolderModel? {
     guard links.isSubset(of: paths.keys) else { return nil }
     var result = self
@@ -64,7 +64,7 @@ private struct HolderModel {
   }
 }
 
-/// A database and its model, and what is done to both.
+/// A database and its model, and the operations on both.
 private struct HolderTrial {
   private let database: Database
   private var random: SeededNumbers
@@ -79,7 +79,7 @@ private struct HolderTrial {
     random = SeededNumbers(seed: seed)
   }
 
-  /// Of three lengths, so that contents are kept in all the ways there are.
+  /// Of three lengths, so that contents are stored in every way.
   private static let contents = (0..<6).map { content in
     let length = [5, 3_000, 20_000][content % 3]
     return (0..<length).map { UInt8(truncatingIfNeeded: $0 &* (content + 3)) }
@@ -115,7 +115,7 @@ private struct HolderTrial {
     }
   }
 
-  /// Mostly of what is there, so that most commits are not refused.
+  /// Mostly of existing contents, so that most commits are not refused.
   private mutating func someLinks() -> Set<String> {
     let known = model.paths.keys.filter { $0.hasPrefix("p/") }.sorted()
     let choice = known.isEmpty || random.oneIn(8) ? ["p/a", "p/b", "p/c/d"] : known
@@ -187,7 +187,7 @@ private struct HolderTrial {
     }
   }
 
-  /// The model after the operations; nil when they are refused.
+  /// Returns the model after the operations; nil if they are refused.
   private func expectation(_ operations: [Operation]) -> HolderModel? {
     var next = model
     var touched: Set<String> = []
@@ -240,7 +240,7 @@ private struct HolderTrial {
     return paths
   }
 
-  /// Once storage was reclaimed, there is what somebody holds and nothing else.
+  /// After storage was reclaimed, exactly the contents with a holder exist.
   func compareContents(_ place: String) async throws {
     for _ in 0..<3 { try await database.storage.reclaim() }
     let statistics = try await database.storage.statistics()

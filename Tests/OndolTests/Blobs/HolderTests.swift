@@ -1,5 +1,5 @@
-// Who holds what: references in documents, paths, and linked fields, told apart by what becomes of
-// a content when one of them goes. HolderModelTests does the same with histories nobody thought of.
+// The holders of contents: references in documents, paths, and linked fields, distinguished by the
+// fate of a content when one of them goes. HolderModelTests does the same with random histories.
 
 import OndolEngine
 import OndolTestKit
@@ -15,7 +15,7 @@ import Testing
     return nil
   }
 
-  /// The names of what holds a content.
+  /// The names of a content's holders.
   private func holders(of blob: BlobReference, in database: Database) async throws -> Set<String> {
     let rows = Rows(try database.engineSnapshot(), database.catalog, mayBlock: true)
     return Set(try rows.holderNames(of: blob.digest, atMost: 100))
@@ -36,7 +36,7 @@ import Testing
     #expect(try await holders(of: blob, in: database) == ["items/a", "items/b"])
     try await items.document("b").updateData(["again": FieldValue.delete()])
     #expect(try await holders(of: blob, in: database) == ["items/a"])
-    // A patch that does not mention it, and a set that merges, leave it.
+    // A patch without it, and a merging set, leave it.
     try await items.document("a").updateData(["n": 2])
     try await items.document("a").setData(["m": 2], merge: true)
     #expect(try await holders(of: blob, in: database) == ["items/a"])
@@ -113,13 +113,12 @@ import Testing
     #expect(try await !database.storage.reference(withPath: "images/d").exists())
   }
 
-  @Test func `A staged blob in a transaction is held by what the transaction writes`() async throws
-  {
+  @Test func `A staged blob in a transaction is held by the transaction's writes`() async throws {
     let database = try await database()
     let blob = try await database.runTransaction { transaction in
       let blob = try await transaction.put([5, 6])
       try transaction.setData(["photo": blob], forDocument: database.document("items/a"))
-      // A query sees the writes so far, holders and all.
+      // A query sees the writes so far, including holders.
       _ = try transaction.getDocuments(database.collection("items"))
       return blob
     }
@@ -193,11 +192,11 @@ import Testing
     try await items.document("x").delete()
     #expect(try await storage.reference(withPath: "images/b").exists())
     try await items.document("y").delete()
-    // Nobody ever linked the last.
+    // Nothing ever linked the last.
     #expect(try await storage.reference(withPath: "images").listAll().items.map(\.name) == ["c"])
   }
 
-  @Test func `A commit that lets go of a path and puts it anew keeps it`() async throws {
+  @Test func `A commit that releases a path and puts it again keeps it`() async throws {
     let database = try await database()
     let item = database.document("items/x")
     try await database.collection("items").linkBlobs(field: "image")
@@ -224,7 +223,7 @@ import Testing
     #expect(try await database.storage.reference().listAll().items.map(\.name) == ["a"])
   }
 
-  @Test func `Elements of maps in arrays are linked, in subcollections too`() async throws {
+  @Test func `Elements of maps in arrays are linked, also in subcollections`() async throws {
     let database = try await database()
     let storage = database.storage
     for name in ["a", "b", "c"] { try await storage.reference(withPath: name).putData([1]) }
@@ -273,7 +272,7 @@ import Testing
     try await database.storage.reference(withPath: "a").delete()
   }
 
-  @Test func `Two who let go of a path at once take it with them`() async throws {
+  @Test func `Two concurrent releases of a path remove it`() async throws {
     for round in 0..<20 {
       let database = try await database()
       let items = database.collection("items")
@@ -305,7 +304,7 @@ import Testing
 
   // MARK: - Readers and snapshots
 
-  /// Nothing keeps what nobody holds but those who look at it.
+  /// A database in which only reads keep a content without a holder.
   private func impatientDatabase() async throws -> Database {
     var options = Database.Options()
     options.blobLease = .zero
@@ -314,7 +313,7 @@ import Testing
   }
 
   @Test(arguments: [10, 30_000, 2_500_000])
-  func `Who reads an object goes on reading it when it is overwritten`(count: Int) async throws {
+  func `A reader of an object continues while it is overwritten`(count: Int) async throws {
     let database = try await impatientDatabase()
     let photo = database.storage.reference(withPath: "a")
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
@@ -348,7 +347,7 @@ import Testing
     #expect(again.digest == seen.digest)
   }
 
-  @Test func `Deleting the last holder and referring anew at once loses no bytes`() async throws {
+  @Test func `Deleting the last holder and referring again at once loses no bytes`() async throws {
     for round in 0..<20 {
       let database = try await impatientDatabase()
       let (old, new) = (database.document("items/old"), database.document("items/new"))
@@ -373,7 +372,7 @@ import Testing
 
   // MARK: - Derived contents
 
-  @Test func `What is derived is made once, and belongs to the bytes`() async throws {
+  @Test func `A derived content is made once, and belongs to the bytes`() async throws {
     let database = try await database()
     let storage = database.storage
     let photo = storage.reference(withPath: "a")
@@ -398,7 +397,7 @@ import Testing
     #expect(try await holders(of: all[0], in: database).count == 1)
     try await photo.putData([9, 8])
     #expect(try await Array(storage.data(of: thumbnail(photo))) == [8, 9])
-    // Derived from its own child, a content does not hold itself.
+    // A content derived from its own child does not hold itself.
     let back = try await storage.derive("back", from: all[0]) { Array($0.reversed()) }
     #expect(try await holders(of: back, in: database) == ["b"])
   }

@@ -1,5 +1,5 @@
-// What nobody holds any more goes, and its space comes back: not before the grace period is over,
-// not while somebody can still see it, and never what is held.
+// Contents without a holder go, and their space is freed: not before the grace period ends, not
+// while a reader can still see them, and never contents with a holder.
 
 import OndolEngine
 import OndolTestKit
@@ -21,7 +21,7 @@ import Testing
 
   private static let lengths = [50, 5_000, 200_000]
 
-  @Test func `gives back what lost its last holder`() async throws {
+  @Test func `frees contents that lost their last holder`() async throws {
     try await withFixture { fixture in
       for length in Self.lengths {
         let bytes = ContentFixture.noise(length, seed: 1)
@@ -43,9 +43,9 @@ import Testing
     }
   }
 
-  /// The bytes were refused, the system then refused to remove their file, and it stayed for as
+  /// The bytes were refused, the system then refused to remove their file, and it once stayed as
   /// long as the database was open.
-  @Test func `removes what could not be removed when it was refused`() async throws {
+  @Test func `removes files whose first removal failed`() async throws {
     try await withFixture { fixture in
       let other = ContentHasher.digest(of: [])
       fixture.world.fileSystem.inject([Fault(failing: [.remove], of: .contents, errno: 5)])
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func `keeps what someone reads`() async throws {
+  @Test func `keeps contents that someone reads`() async throws {
     try await withFixture { fixture in
       let bytes = ContentFixture.noise(200_000, seed: 1)
       let digest = try await fixture.put(bytes, "a")
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `keeps what an older view can name`() async throws {
+  @Test func `keeps contents that an older view can name`() async throws {
     try await withFixture { fixture in
       let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
       do {
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `keeps what the change feed can name`() async throws {
+  @Test func `keeps contents that the change feed can name`() async throws {
     let changes = Database.ChangeRetention(duration: nil, bytes: nil)
     try await withFixture(changes: changes) { fixture in
       let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `moves what lives in a pack that is more than half dead`() async throws {
+  @Test func `moves live contents out of a pack that is more than half dead`() async throws {
     try await withFixture { fixture in
       var digests: [BlobDigest] = []
       for number in 0..<200 {
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func `finds what a crash left that no commit names`() async throws {
+  @Test func `finds remains of a crash that no commit names`() async throws {
     let world = SimulatedWorld(seed: 1)
     let fixture = try await ContentFixture(world)
     try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
@@ -183,7 +183,7 @@ import Testing
     try await again.database.close()
   }
 
-  @Test func `goes on in the next life where it stopped in the last`() async throws {
+  @Test func `continues in the next life where it stopped in the last`() async throws {
     let world = SimulatedWorld(seed: 1)
     let fixture = try await ContentFixture(world, grace: .seconds(10))
     let digest = try await fixture.put(ContentFixture.noise(5_000, seed: 1), "a")
@@ -197,9 +197,9 @@ import Testing
     try await again.database.close()
   }
 
-  /// Whoever comes first, a content that is held is there, and what is not there is not held.
+  /// Whichever comes first, a held content exists, and a missing one has no holder.
   @Test(arguments: Seeds.first(20))
-  func `and those who take hold of the same content agree`(seed: UInt64) throws {
+  func `and new holders of the same content agree`(seed: UInt64) throws {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
       let fixture = try await ContentFixture(world)
@@ -239,7 +239,7 @@ import Testing
   }
 }
 
-/// Every holder's content is there, and in the end nothing is that nobody holds.
+/// Every holder's content exists, and finally no content without a holder does.
 private func auditContents(
   _ fixture: ContentFixture, _ contents: [[UInt8]], _ seed: UInt64
 ) async throws {

@@ -1,5 +1,5 @@
-// Objects by path: what is put comes back, metadata and preconditions, copies and moves, listing,
-// URLs, and live folders. Who holds what is in HolderTests.
+// Objects by path: puts come back, with metadata and preconditions, copies and moves, listing,
+// URLs, and live folders. HolderTests covers the holders.
 
 import Foundation
 import OndolTestKit
@@ -57,7 +57,7 @@ import Testing
   // MARK: - Bytes
 
   @Test(arguments: [0, 1, 1_000, 5_000, 70_000, 1_048_577, 3_000_000])
-  func `What is put comes back, whole and in ranges`(count: Int) async throws {
+  func `A put object comes back, whole and in ranges`(count: Int) async throws {
     let storage = try await database().storage
     let photo = storage.reference(withPath: "images/lamp.png")
     let bytes = Self.bytes(count)
@@ -174,7 +174,8 @@ import Testing
 
   // MARK: - Metadata and preconditions
 
-  @Test func `Metadata says what was put, and an update what was assigned`() async throws {
+  @Test func `Metadata has the put's values, and an update changes the assigned ones`() async throws
+  {
     let photo = try await database().storage.reference(withPath: "images/lamp")
     let first = try await photo.putData(
       [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1],
@@ -200,7 +201,7 @@ import Testing
     #expect(replaced.contentType == "text/plain" && replaced.customMetadata.isEmpty)
   }
 
-  @Test func `Generations are what puts, updates and deletes can insist on`() async throws {
+  @Test func `Puts, updates and deletes can require a generation`() async throws {
     let photo = try await database().storage.reference(withPath: "a")
     func code(_ call: () async throws -> Void) async -> DatabaseError.Code? {
       do { try await call() } catch { return (error as? DatabaseError)?.code }

@@ -1,14 +1,14 @@
-// The scripts of the catalog: what is written and declared, and which of the catalog's rows each
-// changes. Rows are printed with "+" where they are new or changed, "-" where they are gone.
+// Scripts of the catalog: writes and declarations, and the catalog rows that each changes. New and
+// changed rows are printed with "+", deleted ones with "-".
 //
 //   set PATH FIELDS                    a document
 //   delete PATH
 //   index COLLECTION FIELDS [unique]   "group:ID" for a collection group
 //   array-index COLLECTION FIELD
 //   drop-index COLLECTION NAME
-//   ends COLLECTION FIELD              when documents end; without a field no more
-//   drop COLLECTION [all]              with what is declared
-//   open                               closes, and opens again
+//   ends COLLECTION FIELD              when documents expire; never without a field
+//   drop COLLECTION [all]              "all" also drops the declarations
+//   open                               closes and reopens
 
 import OndolEngine
 import OndolJSON
@@ -78,7 +78,7 @@ private struct CatalogWorld {
 
   // MARK: - Rows
 
-  /// What has changed since the step before, once nothing waits to be removed.
+  /// The changes since the step before, after all removals are done.
   private mutating func changes() async throws -> String {
     var rows = try await rows()
     while rows.values.contains("dropped") || rows.keys.contains(where: { $0.hasPrefix("05") }) {

@@ -1,5 +1,5 @@
-// Calls that walk through rows which are not in memory: each block comes from disk on a thread for
-// that, never on one of the pool, where a wait for the disk would hold up everybody.
+// Calls that walk through rows outside memory: each block comes from disk on a thread for that,
+// never on one of the pool, where waiting for the disk would block everyone.
 
 import OndolEngine
 import OndolTestKit

@@ -1,4 +1,4 @@
-// What is declared of collections, in random histories, against a model: see DeclarationTrial.
+// Declarations of collections, in random histories, compared with a model: see DeclarationTrial.
 
 import OndolTestKit
 import Testing

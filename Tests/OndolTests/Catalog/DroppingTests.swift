@@ -13,9 +13,9 @@ import Testing
     try await database.close()
   }
 
-  // `drop()` forgot them: after it two documents could share a value that was unique, and documents
-  // were upgraded twice.
-  @Test func `What is declared of a collection stays when it is dropped`() async throws {
+  // `drop()` once forgot the declarations: afterwards two documents could share a unique value, and
+  // documents were upgraded twice.
+  @Test func `A collection's declarations stay when it is dropped`() async throws {
     var environment = Environment.memory()
     environment.fileSystem = MemoryFileSystem()
     var database = try await Database.open(at: "/db", environment: environment)
@@ -55,7 +55,7 @@ import Testing
     try await declare(database)
     items = database.collection("items")
     #expect(try await items.document("lamp").getDocument()["price"] as Int? == 500)
-    // Without documents there is nothing to drop, and no number of a collection is used up.
+    // Without documents there is nothing to drop, and no collection number is used up.
     try await items.drop()
     let number = try await database.family("items")?.row.number
     try await items.drop()
@@ -63,7 +63,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Declarations go when asked to, and what is written is of the app's schema`()
+  @Test func `Declarations are dropped on request, and writes have the app's schema`()
     async throws
   {
     var environment = Environment.memory()
@@ -95,10 +95,10 @@ import Testing
     try await database.close()
   }
 
-  // A transaction that had read documents of a collection committed as though it had not been
-  // dropped meanwhile.
+  // A transaction that had read documents of a collection once committed as if it had not been
+  // dropped in the meantime.
   @Test(arguments: ["document", "ids", "query", "group", "recursive"])
-  func `A transaction that read what was dropped runs again`(kind: String) async throws {
+  func `A transaction that read a dropped collection runs again`(kind: String) async throws {
     try await withDatabase { database in
       let (items, other) = (database.collection("items"), database.collection("other"))
       try await items.document("a").setData(["v": 1])
@@ -114,7 +114,7 @@ import Testing
           case "group": try !transaction.getDocuments(database.collectionGroup("parts")).isEmpty
           default: try !transaction.readDescendants(of: items.document("a").place.get()).isEmpty
           }
-        // Behind the read: a body whose read has to wait runs again.
+        // After the read, because a body whose read must wait runs again.
         runs += 1
         if runs == 1 { try await Task.detached { try await items.drop() }.value }
         try transaction.setData(["exists": exists], forDocument: other.document("b"))
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `A transaction that read what is read in another way since runs again`() async throws {
+  @Test func `A transaction whose reads have changed their meaning runs again`() async throws {
     try await withDatabase { database in
       let (items, other) = (database.collection("items"), database.collection("other"))
       try await items.document("a").setData(["v": 1])
@@ -146,8 +146,8 @@ import Testing
     }
   }
 
-  // Documents by their ids were looked up where the collection's successor is.
-  @Test func `A snapshot keeps what was dropped, however it is asked`() async throws {
+  // Documents by their ids were once looked up in the collection's successor.
+  @Test func `A snapshot keeps a dropped collection, for every form of query`() async throws {
     try await withDatabase { database in
       let items = database.collection("items")
       try await items.createIndex(on: ["v"])
@@ -169,8 +169,8 @@ import Testing
     }
   }
 
-  // An index that only a later version knows was taken for damage.
-  @Test func `What only a newer version knows in the catalog is no damage`() async throws {
+  // An index that only a later version knows was once taken for damage.
+  @Test func `A newer version's rows in the catalog are not damage`() async throws {
     let database = try await Database.underTest()
     try await database.collection("items").createIndex(on: ["v"])
     let family = try #require(try await database.family("items"))
@@ -178,7 +178,7 @@ import Testing
     let key = CatalogKey.keyspace(keyspace)
     let row = try #require(
       Rows(try database.engineSnapshot(), database.catalog, mayBlock: true).row(key))
-    // The flags of the kind stand in front of the state, which is the last byte.
+    // The flags of the kind precede the state, which is the last byte.
     let flags = row.count - 2
     for (name, change) in [
       (

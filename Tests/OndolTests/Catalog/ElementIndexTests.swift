@@ -1,5 +1,5 @@
-// Indexes with the elements of an array among their fields: what they serve, how they are written,
-// and that queries they serve find what a scan finds.
+// Indexes that have the elements of an array among their fields: which queries they serve, how they
+// are written, and that such queries find what a scan finds.
 
 import OndolEngine
 import OndolTestKit
@@ -39,12 +39,12 @@ struct ElementIndexTests {
     #expect(any.indexName == name && any.sorts)
     #expect(try await both.getDocuments().count == 60)
     #expect(try await both.count.getAggregation().count == 60)
-    // Without a condition on the array a document would come once for each element.
+    // Without a condition on the array a document would appear once for each element.
     #expect(try await items.order(by: "at").explain().access == .scan)
     try await auditIndexes(of: items)
   }
 
-  @Test func `What no query could use is refused`() async throws {
+  @Test func `An index that no query could use is refused`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     let refused: [([String], Bool, Filter?)] = [
@@ -62,7 +62,7 @@ struct ElementIndexTests {
     #expect(try await items.listIndexes().isEmpty)
   }
 
-  @Test func `A query for elements is told of an index of whole arrays`() async throws {
+  @Test func `A query for elements gets a hint about an index of whole arrays`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["tags": ["x"], "at": 1])
@@ -100,7 +100,7 @@ struct ElementIndexTests {
   @Test func `Their rows in the catalog are read as they were written`() throws {
     let fields = [IndexField(["a"]), IndexField(["t"], isOfElements: true), IndexField(["b"])]
     var kinds: [IndexKind] = [IndexKind([fields[1]]), IndexKind([fields[0]])]
-    // An index of one field's elements is written as it always was.
+    // An index of one field's elements is written in the old form.
     for kind in kinds {
       var bytes: [UInt8] = []
       bytes.append(kind)
@@ -124,7 +124,7 @@ struct ElementIndexTests {
     }
   }
 
-  /// Random indexes of random fields over few values, asked for elements beside everything else.
+  /// Random indexes of random fields over few values, queried for elements and other conditions.
   @Test(arguments: Seeds.first(8))
   func `Queries by elements find what a scan finds`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)

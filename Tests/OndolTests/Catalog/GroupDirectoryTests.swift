@@ -1,6 +1,6 @@
-// A query of a collection group looks at the root collections that the directory names. Whatever
-// the history (collections made, dropped and made again, snapshots from before, transactions that
-// have written, databases opened anew), it must find what asking each collection finds.
+// A query of a collection group reads the root collections in the directory. Whatever the history
+// (collections created, dropped and recreated, earlier snapshots, transactions with writes,
+// reopened databases), it must find what querying each collection finds.
 
 import OndolEngine
 import OndolTestKit
@@ -74,7 +74,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A snapshot from before a drop finds what was dropped, whoever asked in between`()
+  @Test func `A snapshot from before a drop finds the documents, whatever was queried in between`()
     async throws
   {
     let device = SimulatedDevice()
@@ -89,7 +89,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who only reads finds what the writer has made since`() async throws {
+  @Test func `A reader finds collections that the writer has created since`() async throws {
     let fileSystem = SimulatedFileSystem()
     let world = SimulatedWorld(fileSystem: fileSystem, seed: 1)
     let writer = try await Database.open(at: "/db", environment: world.environment)
@@ -106,12 +106,13 @@ import Testing
     try await writer.close()
   }
 
-  /// A path that was to go was looked up in every root collection there is, links or none.
+  /// The deletion of a path was once looked up in every root collection, whether it had links or
+  /// not.
   @Test func `A linked path stays, whenever its link was made and wherever`() async throws {
     let device = SimulatedDevice()
     var database = try await Database.open(at: "app.ondol", on: device)
     for root in ["a", "b", "c"] { try await database.document("\(root)/d").setData(["n": 1]) }
-    // The directory is made before there is any link, and again after each opening.
+    // The directory is made before there is any link, and again after each open.
     try await database.storage.reference(withPath: "none").putData([1])
     try await database.storage.reference(withPath: "none").delete()
     for (round, collection) in ["b", "c", "a/d/below", "new"].enumerated() {

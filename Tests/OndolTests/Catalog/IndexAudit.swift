@@ -1,4 +1,4 @@
-// Whether indexes hold exactly the rows that the documents call for.
+// Checks that indexes have exactly the rows of the documents.
 
 import OndolEngine
 import Testing

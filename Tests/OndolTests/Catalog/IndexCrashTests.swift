@@ -1,6 +1,6 @@
 // Power cuts while indexes of every kind are built and dropped, collections are dropped and
-// documents are written. After the next opening has finished what was begun, every index has
-// exactly the rows that its documents call for, and no collection has half an index.
+// documents are written. After the next open has finished the interrupted work, every index has
+// exactly the rows of its documents, and no collection has half an index.
 
 import OndolEngine
 import OndolTestKit
@@ -49,7 +49,7 @@ import Testing
     try await database.collectionGroup("posts").createIndex(on: ["email"])
   }
 
-  /// Everything at once that changes indexes.
+  /// Makes all changes to indexes at once.
   private static func change(_ database: Database, seed: UInt64) async throws {
     let users = database.collection("users")
     let posts = database.collectionGroup("posts")
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  /// Opens what a crash left, waits until all is finished and looks at it.
+  /// Opens the database after a crash, waits until all work is finished and checks it.
   private static func recover(_ fileSystem: SimulatedFileSystem, seed: UInt64) throws {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
@@ -93,10 +93,10 @@ import Testing
       for path in ["users", "users/x/posts", "teams/t/posts", "old"] {
         try await auditIndexes(of: database.collection(path), seed: seed)
       }
-      // A collection at the top goes wholly or not at all.
+      // A collection at the top goes whole or not at all.
       let old = try await database.collection("old").count.getAggregation().count
       #expect(old == 0 || old == users, "seed \(seed)")
-      // What is left of one below a document is whole, and can be dropped.
+      // The rest of one below a document is whole, and can be dropped.
       let posts = try await database.collection("teams/t/posts").getDocuments().documents
       #expect(posts.allSatisfy { $0["email"] as String? == "u\($0.documentID)@b.kr" })
       try await database.collection("teams/t/posts").drop()
@@ -109,7 +109,7 @@ import Testing
     while true {
       let isFinished = try await database.read(try database.engineSnapshot()) {
         (rows) throws(DatabaseError) in
-        // As stored: pictures need not know that the rows of an index are gone.
+        // As stored, because cached catalogs need not know that the rows of an index are gone.
         for family in try Catalog(clock: { 0 }).families(in: rows) {
           guard family.dropped.isEmpty else { return false }
           for (pattern, entry) in family.collections {
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(4))
-  func `Whenever the power goes, indexes and documents agree afterwards`(seed: UInt64) throws {
+  func `After any power cut indexes and documents agree`(seed: UInt64) throws {
     let fileSystem = SimulatedFileSystem()
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
@@ -146,7 +146,7 @@ import Testing
         storage: picture.storage.afterPowerCut(seed: random.next()))
       second.keepPictures()
       try Self.recover(second, seed: random.next())
-      // The life that finishes things is cut, too.
+      // The life that finishes the work is cut as well.
       let again = random.pick(second.takePictures())
       let third = SimulatedFileSystem(storage: again.storage.afterPowerCut(seed: random.next()))
       try Self.recover(third, seed: random.next())

@@ -1,4 +1,4 @@
-// Indexes that are unique, partial, of elements or of a group, and taking them away.
+// Indexes that are unique, partial, of elements or of a group, and dropping them.
 
 import OndolEngine
 import OndolTestKit
@@ -22,7 +22,7 @@ import Testing
     #expect(error?.path == "users/eve")
     #expect(error?.field == "email")
     #expect(try await !users.document("eve").getDocument().exists)
-    // The holder may write itself, others may lack the field, and what is let go is free.
+    // The holder may write itself, others may lack the field, and a released value is free.
     try await users.document("ada").updateData(["n": 2])
     try await users.document("none").setData(["n": 3])
     try await users.document("nobody").setData(["n": 3])
@@ -69,7 +69,7 @@ import Testing
     try await auditIndexes(of: users)
   }
 
-  @Test func `Of many who take a unique value at once one gets it`() async throws {
+  @Test func `One of many concurrent takers of a unique value gets it`() async throws {
     let database = try await Database.underTest()
     let users = database.collection("users")
     try await users.createIndex(on: ["a", "b"], unique: true)
@@ -94,7 +94,7 @@ import Testing
     try await auditIndexes(of: users)
   }
 
-  @Test func `A unique index is not made where documents agree`() async throws {
+  @Test func `A unique index is not created if documents agree`() async throws {
     let database = try await Database.underTest()
     let users = database.collection("users")
     for number in 0..<600 { try await users.document("u\(number)").setData(["n": number % 599]) }
@@ -108,7 +108,7 @@ import Testing
     #expect(try await users.listIndexes().map(\.entries) == [599])
   }
 
-  @Test func `A partial index holds what meets its condition, and serves what says so`()
+  @Test func `A partial index has the matching documents, and serves queries that imply it`()
     async throws
   {
     let database = try await Database.underTest()
@@ -167,7 +167,7 @@ import Testing
     try await auditIndexes(of: items)
   }
 
-  @Test func `A group's index serves every collection of it, later ones too`() async throws {
+  @Test func `A group's index serves every collection of it, including later ones`() async throws {
     let database = try await Database.underTest()
     let paths = ["work", "users/a/work", "users/b/work", "teams/t/users/x/work"]
     for (number, path) in paths.dropLast().enumerated() {
@@ -206,7 +206,7 @@ import Testing
     try await items.dropIndex(named: "n")
     #expect(try await items.listIndexes().isEmpty)
     #expect(try await items.whereField("n", isEqualTo: 7).getDocuments().count == 1)
-    // What a crash leaves half done is done at the next opening.
+    // The next open finishes what a crash left half done.
     try await items.createIndex(on: ["n"])
     try await database.changeCatalog(of: "items") { (edit) throws(DatabaseError) in
       let indexes = edit.family.collections.values.first?.indexes ?? []
@@ -214,7 +214,7 @@ import Testing
     }
     try await database.close()
     database = try await Database.open(at: "/d", environment: environment)
-    // What is stored, and not the picture, which need not know that rows are gone.
+    // The stored state, and not the cached one, which need not know that rows are gone.
     func stored() throws -> Family? {
       let catalog = Catalog(clock: { 0 })
       let rows = Rows(try database.engineSnapshot(), catalog, mayBlock: true)
@@ -226,7 +226,7 @@ import Testing
     #expect(try await database.droppedFamilies().isEmpty)
   }
 
-  @Test func `A dropped collection is empty, and begins anew`() async throws {
+  @Test func `A dropped collection is empty, and begins again`() async throws {
     let environment = Environment.memory()
     var database = try await Database.open(at: "/d", environment: environment)
     let items = database.collection("items")
@@ -241,7 +241,7 @@ import Testing
     #expect(try await database.collection("items/d1/sub").getDocuments().isEmpty)
     #expect(try await items.listIndexes().isEmpty)
     #expect(try await database.document("other/d").getDocument().exists)
-    // An old picture of the catalog does not come back.
+    // An old state of the catalog does not come back.
     let old = Rows(before, database.catalog, mayBlock: true)
     _ = try database.catalog.family("items", in: old)
     try await items.document("new").setData(["n": 2])
@@ -299,7 +299,7 @@ import Testing
     async throws
   {
     let database = try await Database.underTest(options: .init(automaticIndexes: true))
-    // How many documents, how many of them are asked for, and whether in an order.
+    // The number of documents, how many of them are queried, and whether in an order.
     let cases: [(name: String, count: Int, wanted: Int, isSorted: Bool, index: String?)] = [
       ("few", 99, 1, false, nil), ("many", 100, 26, false, nil), ("quarter", 100, 25, false, "g"),
       ("sorted", 100, 100, true, "n"),

@@ -1,6 +1,5 @@
-// Indexes whose rows are poured while documents are written, flushed and merged: afterwards they
-// hold what the documents call for, and so they do when everything has been merged and opened
-// again.
+// Indexes whose rows are poured while documents are written, flushed and merged. Afterwards they
+// have the rows of the documents, and they still do after everything has been merged and reopened.
 
 import OndolEngine
 import OndolTestKit
@@ -22,10 +21,10 @@ struct IndexPourTests {
     return options
   }
 
-  /// A tombstone that a flush or a merge leaves out before the row that it hides is in its place
-  /// would let that row come back.
+  /// A tombstone that a flush or a merge leaves out before the row that it hides is in place would
+  /// let that row come back.
   @Test(arguments: Seeds.first(12))
-  func `Beside writes, flushes and merges they hold what the documents call for`(
+  func `Beside writes, flushes and merges they have the rows of the documents`(
     seed: UInt64
   ) async throws {
     var random = SeededRandom(seed: seed)
@@ -62,7 +61,7 @@ struct IndexPourTests {
     try await database.close()
   }
 
-  @Test func `Many documents are poured in parts, and none is left out`() async throws {
+  @Test func `Many documents are poured in parts, without omissions`() async throws {
     var options = EngineOptions()
     options.smallestPour = 100
     let database = try await Database.open(
@@ -75,7 +74,8 @@ struct IndexPourTests {
     let sequence = try database.engineSnapshot().sequence
     try await items.createIndex(on: ["n", "-s"]) { progress in told.withLock { $0.append(progress) }
     }
-    // Poured at once, so there is one commit that says so beside those of the catalog.
+    // They are poured at once, so there is one commit for that, in addition to those of the
+    // catalog.
     #expect(try database.engineSnapshot().sequence.rawValue - sequence.rawValue < 8)
     #expect(told.withLock { $0.last?.documents } == 20_000)
     #expect(try await items.listIndexes().map(\.entries).first.map { $0 > 15_000 } == true)

@@ -14,7 +14,7 @@ import Testing
     for number in 0..<10 {
       try await collection.document("d\(number)").setData(["n": number])
     }
-    // Opening finishes what it finds unfinished, in the background; it has looked by now.
+    // An open finishes unfinished indexes in the background. It has looked by now.
     await device.clock.advance(by: .zero)
     let pattern = CollectionPattern(["c"])
     let index = try await database.changeCatalog(of: "c") { (edit) throws(DatabaseError) in
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `A new collection's number is refused to the second who takes it`() async throws {
+  @Test func `A new collection's number is refused to the second taker`() async throws {
     let database = try await Database.underTest()
     var batches: [Batch] = []
     for root in ["a", "b"] {

@@ -1,5 +1,5 @@
-// Building an index makes rows from documents as they are stored; a write makes them from decoded
-// fields. Here the two are compared.
+// Building an index makes rows from stored documents, and a write makes them from decoded fields.
+// The tests compare the two.
 
 import OndolEngine
 import OndolTestKit

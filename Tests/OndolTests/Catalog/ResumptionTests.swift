@@ -1,5 +1,5 @@
-// Indexes that an earlier life left unfinished: finished in the background, beside reads, writes
-// and closing, in orders that a seed decides.
+// Indexes that an earlier life left unfinished. They are finished in the background, beside reads,
+// writes and closing, in orders that a seed decides.
 
 import OndolEngine
 import OndolTestKit
@@ -11,7 +11,7 @@ import Testing
   private static let documents = 700
   private static let pattern = CollectionPattern(["items"])
 
-  /// Leaves a database with an index that is declared and has nothing in it.
+  /// Leaves a database with an index that is declared but empty.
   private static func leaveUnfinished(
     _ world: SimulatedWorld, _ kinds: [IndexKind] = [IndexKind([IndexField(["n"])])]
   ) async throws {
@@ -29,7 +29,7 @@ import Testing
     try await database.close()
   }
 
-  /// What was seen of an index until it was ready: explanations of a query, and how far it was.
+  /// The observations of an index until it was ready: explanations of a query, and its progress.
   private static func buildBesideWrites(
     seed: UInt64
   ) throws -> (plans: Int, progress: Set<Int>) {
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(3))
-  func `Closing stops it, and the next opening goes on where it was`(seed: UInt64) throws {
+  func `Closing stops it, and the next open continues`(seed: UInt64) throws {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
       try await Self.leaveUnfinished(world)
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(3))
-  func `Who creates it again, or drops it, meets the one in the background`(seed: UInt64) throws {
+  func `A repeated create, or a drop, meets the one in the background`(seed: UInt64) throws {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
       let kinds = [false, true].map { IndexKind([IndexField(["n"], descending: $0)]) }

@@ -1,5 +1,5 @@
-// Null in unique indexes: as a field that is missing, or as a value, whichever was asked for; in
-// random histories against a model, and in databases from before there was a choice.
+// Null in unique indexes: as a missing field or as a value, by the index's option, in random
+// histories compared with a model, and in databases from before the option.
 
 import OndolEngine
 import OndolTestKit
@@ -16,7 +16,7 @@ struct UniqueNullTests {
     var fields: [String]
     var nullsDistinct: Bool
 
-    /// What a document claims; nil when it may agree with others.
+    /// The value that a document claims; nil if it may agree with others.
     func claim(_ fields: [String: Value]) -> [Value]? {
       var values: [Value] = []
       for name in self.fields.map({ $0.filter { $0 != "-" } }) {
@@ -42,7 +42,7 @@ struct UniqueNullTests {
     Rule(fields: ["b", "a"], nullsDistinct: false), Rule(fields: ["-b"], nullsDistinct: true),
   ]
 
-  /// A database, and what it must hold: fields by "collection#id".
+  /// A database, and its expected contents: fields by "collection#id".
   private struct History {
     var database: Database
     var random: SeededRandom
@@ -109,7 +109,7 @@ struct UniqueNullTests {
         if !rules.contains(rule) { rules.append(rule) }
       } catch {
         #expect(error.code == .alreadyExists && isBroken, "\(rule): \(error)")
-        // The index of the other pattern may be there.
+        // The index of the other pattern may exist.
         for path in ["c", "p/any/c"] {
           let suffix = rule.nullsDistinct ? "" : " nulls not distinct"
           try await database.collection(path).dropIndex(
@@ -183,7 +183,7 @@ struct UniqueNullTests {
     try await history.database.close()
   }
 
-  // MARK: - What the two are
+  // MARK: - Two kinds of index
 
   @Test func `Both kinds of one field are two indexes, and each is refused by its own rule`()
     async throws
@@ -208,7 +208,7 @@ struct UniqueNullTests {
     #expect(try await users.listIndexes().map(\.name) == [distinct])
   }
 
-  @Test func `Nobody takes a null for one document when a plan is made`() async throws {
+  @Test func `A plan does not take a null for one document`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["code"], unique: true)
@@ -221,7 +221,7 @@ struct UniqueNullTests {
     }
     try await batch.commit()
     let query = items.whereField("code", isEqualTo: Value.null).whereField("kind", isEqualTo: 7)
-    // Both indexes are walked, whatever queries for values have told of the unique one.
+    // Both indexes are walked, whatever queries for values have found in the unique one.
     for number in 0..<10 {
       #expect(try await items.whereField("code", isEqualTo: number).getDocuments().count == 1)
       let plan = try await query.explain(analyze: true)
@@ -301,7 +301,7 @@ struct UniqueNullTests {
     }
   }
 
-  @Test func `What is saved, and what is dumped and loaded, has both kinds`() async throws {
+  @Test func `Salvaged, and dumped and loaded, databases have both kinds`() async throws {
     let scratch = try ScratchDirectory()
     for golden in [GoldenDatabase(name: "nulls"), GoldenDatabase(name: "distinct")] {
       let place = scratch.path(golden.name)

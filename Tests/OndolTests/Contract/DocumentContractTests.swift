@@ -1,5 +1,5 @@
-// The call sites the interface promises, from a nonisolated function, a main-actor class and an
-// actor. That they compile is half of the test.
+// The call sites that the interface promises, from a nonisolated function, a main-actor class and
+// an actor. That they compile is half of the test.
 
 import Foundation
 import Ondol

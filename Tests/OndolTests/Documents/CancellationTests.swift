@@ -1,5 +1,5 @@
-// A write whose task is cancelled tells the truth: `.cancelled` when it has not happened, success
-// when it has its place among the commits. When the cancellation comes is up to the seed.
+// A write whose task is cancelled reports the truth: `.cancelled` if it has not happened, success
+// if it has its place among the commits. The seed decides when the cancellation comes.
 
 import OndolEngine
 import OndolTestKit
@@ -13,8 +13,8 @@ import Testing
     case cancelled
   }
 
-  /// A document written with `write` by a task that is cancelled some steps later; what the task
-  /// was told, and whether that was after the cancellation.
+  /// A document written with `write` by a task that is cancelled some steps later; the result for
+  /// the task, and whether it came after the cancellation.
   private static func race(
     seed: UInt64, _ write: @escaping @Sendable (DocumentReference) async throws -> Void
   ) throws -> (outcome: Outcome, cameLater: Bool) {
@@ -22,7 +22,7 @@ import Testing
     let told = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
       var options = EngineOptions()
-      // Syncs are the log's own thread's, so that a commit waits for its turn there.
+      // The log's own thread makes syncs, so that a commit waits for its turn there.
       options.callersSync = false
       let database = try await Database.open(
         at: "/db", environment: world.environment, engineOptions: options)
@@ -54,7 +54,7 @@ import Testing
       try await database.close()
       return (outcome: told, cameLater: cameLater, disk: disk)
     }
-    // What was told as committed survives the power cut that comes at this moment.
+    // A commit that was reported survives the power cut at this moment.
     let value = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(fileSystem: told.disk, seed: seed, threads: executor)
       let database = try await Database.open(at: "/db", environment: world.environment)

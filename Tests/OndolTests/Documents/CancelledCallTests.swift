@@ -1,6 +1,6 @@
 // Every public call that suspends, cancelled before every one of its steps. Whatever it waits for
-// then, the call ends: with what it was asked for, or with `.cancelled`. The database goes on, and
-// closes. The world is simulated, so a call that waits for ever is found at once.
+// then, the call ends: with its result, or with `.cancelled`. The database continues, and closes.
+// The world is simulated, so a call that waits forever is found at once.
 
 import OndolEngine
 import OndolTestKit
@@ -247,7 +247,7 @@ import Testing
     #expect(cancelled > calls.count)
   }
 
-  /// What came of a call that was cancelled so many steps after it began.
+  /// The result of a call that was cancelled a number of steps after it began.
   private static func run(
     _ call: @escaping Call, cancelledAt step: Int
   ) throws -> (wasInTime: Bool, isCancelled: Bool) {
@@ -273,7 +273,7 @@ import Testing
         isCancelled = true
       }
       let inTime = wasInTime.withLock { $0 }
-      // Nothing was left behind that others would wait for.
+      // Nothing is left that others would wait for.
       do {
         for id in ["d", "e", "f"] { try await database.document("c/\(id)").setData(["n": 3]) }
         try await database.document("new/d").setData(["n": 3])

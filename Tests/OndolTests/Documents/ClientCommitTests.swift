@@ -1,4 +1,4 @@
-// Commits as clients of Firestore's protocol state them: what each write means and answers.
+// Commits in the form of Firestore's protocol: each write's meaning and answer.
 
 import OndolEngine
 import OndolTestKit
@@ -9,7 +9,7 @@ import Testing
 @Suite struct ClientCommitTests {
   private func path(_ text: String) throws -> DocumentPath { try DocumentPath(text) }
 
-  @Test func `Transforms answer what they stored, in their order`() async throws {
+  @Test func `Transforms return their stored values, in order`() async throws {
     let database = try await Database.underTest()
     let write = ClientWrite(
       path: try path("c/a"), .replace(["n": 1]),
@@ -23,7 +23,7 @@ import Testing
     #expect(commit.answers[0].updateTime == commit.time)
   }
 
-  @Test func `Several writes to one document each answer what they left`() async throws {
+  @Test func `Several writes to one document each return their result`() async throws {
     let database = try await Database.underTest()
     let increment = ClientWrite(
       path: try path("c/a"), .patch([:], mask: []),
@@ -70,7 +70,7 @@ import Testing
     #expect(await code(ClientWrite(path: here, .delete)) == nil)
   }
 
-  /// What is verified is part of the commit: it must not change under it.
+  /// A verified document is part of the commit: it must not change in between.
   @Test func `A verified document guards the commit`() async throws {
     let database = try await Database.underTest()
     let guarded = try path("c/guard")
@@ -99,7 +99,7 @@ import Testing
     #expect(second.answers[0].updateTime == first.time)
   }
 
-  @Test func `What cannot be stored names its field`() async throws {
+  @Test func `An unstorable value names its field`() async throws {
     let database = try await Database.underTest()
     let error = await #expect(throws: DatabaseError.self) {
       try await database.commit([

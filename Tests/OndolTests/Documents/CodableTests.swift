@@ -1,4 +1,4 @@
-// Codable types through documents and back, and the messages when they do not fit.
+// Codable types to documents and back, and the messages when they do not fit.
 
 import Foundation
 import Testing
@@ -161,7 +161,7 @@ private final class Derived: Base {
     #expect(error?.path == "c/d")
   }
 
-  @Test func `Numbers are read where nothing is lost`() throws {
+  @Test func `Numbers are converted if nothing is lost`() throws {
     func read<Kind: Codable & Equatable>(_ value: Value, as: Kind.Type) -> Kind? {
       try? DocumentDecoder().decode(Number<Kind>.self, from: ["n": value]).n
     }
@@ -176,7 +176,7 @@ private final class Derived: Base {
     #expect(read("x", as: Int?.self) == nil)
   }
 
-  @Test func `What cannot be a document is refused with its place`() async throws {
+  @Test func `A value that cannot be a document is refused with its place`() async throws {
     struct Wrong: Codable { var list: [Decimal] }
     struct Throwing: Encodable {
       func encode(to encoder: any Encoder) throws { throw CocoaError(.coderInvalidValue) }
@@ -197,7 +197,7 @@ private final class Derived: Base {
     #expect(try await document.getDocument().exists == false)
   }
 
-  /// `snake_case` was written, and could not be turned back into the case's name.
+  /// `snake_case` was once written, and could not be converted back to the case's name.
   @Test(arguments: [KeyStrategy.unchanged, .snakeCase])
   func `Every shape of enum comes back`(strategy: KeyStrategy) async throws {
     enum Shape: Codable, Hashable, CaseIterable {
@@ -247,13 +247,14 @@ private final class Derived: Base {
     #expect(stored["byKind"] as Value? == ["big": 1, "small": 2])
     #expect(stored["byByte"] as Value? == ["255": 1])
     #expect(stored["byPlace"] as Value? == [["x": 1], 2])
-    // As Swift's own coding has it.
+    // In the form of Swift's own coding.
     let old = try DocumentDecoder().decode(
       [String: [Kind: Int]].self, from: ["k": ["big", 1, "small", 2]])
     #expect(old == ["k": [.big: 1, .small: 2]])
   }
 
-  @Test func `What would not come back as it was is refused with a sentence`() async throws {
+  @Test func `A value that would not come back unchanged is refused with a sentence`() async throws
+  {
     struct Half: Codable { var f: Float }
     struct Day: Codable, Equatable { var date: Date }
     let document = try await Database.underTest().document("c/d")
@@ -267,7 +268,7 @@ private final class Derived: Base {
       #expect(try await document.getDocument(as: Half.self).f == Float(number))
     }
 
-    // A date becomes the nearest microsecond, which then comes back for good.
+    // A date becomes the nearest microsecond, and is exact from then on.
     let fine = Date(timeIntervalSinceReferenceDate: 700_000_000.123_456_7)
     try await document.setData(from: Day(date: fine))
     let once = try await document.getDocument(as: Day.self)

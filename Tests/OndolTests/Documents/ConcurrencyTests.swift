@@ -1,4 +1,4 @@
-// Many tasks on the same documents, collections and indexes at once: nothing is lost, nothing is
+// Many concurrent tasks on the same documents, collections and indexes: nothing is lost, nothing is
 // done twice.
 
 import Foundation
@@ -51,7 +51,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What is written with any durability can be made safe`() async throws {
+  @Test func `Writes of any durability can be made safe`() async throws {
     let database = try await Database.underTest(
       options: .init(durability: .periodic(.milliseconds(100))))
     try await database.document("c/a").setData(["n": 1])
@@ -61,7 +61,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Of many who create one document, one wins`() async throws {
+  @Test func `One of many concurrent creators of a document wins`() async throws {
     let database = try await Database.underTest()
     let winners = try await withThrowingTaskGroup(of: Bool.self) { group in
       for task in 0..<50 {
@@ -80,7 +80,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Of many who change one version, one wins`() async throws {
+  @Test func `One of many concurrent changes of a version wins`() async throws {
     let database = try await Database.underTest()
     let document = database.document("users/a")
     let version = try await document.setData(["n": 0]).version
@@ -180,7 +180,7 @@ import Testing
     let workers = HeldWorkers()
     environment.threads = workers
     var engineOptions = EngineOptions()
-    // Syncs are the log's own thread's, which is held.
+    // The log's own thread makes syncs, and it is held.
     engineOptions.callersSync = false
     let database = try await Database.open(
       at: "/db", environment: environment, engineOptions: engineOptions)

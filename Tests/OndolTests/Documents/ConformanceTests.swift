@@ -1,5 +1,5 @@
-// Write cases others published for the system whose semantics these are: the compiler's intent is
-// compared with the request the case expects, and then both are applied to the same documents.
+// Published write cases for the system that has these semantics. The compiler's intent is compared
+// with the case's expected request, and then both are applied to the same documents.
 
 import Foundation
 import OndolEngine
@@ -15,7 +15,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 
 @Suite struct ConformanceTests {
   @Test(.enabled(if: isPresent, "the conformance data is not beside the project"))
-  func `Published write cases compile to what they expect`() throws {
+  func `Published write cases compile to the expected requests`() throws {
     var passed = 0
     var cases: [(name: String, problem: String?)] = []
     for file in try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() {
@@ -32,7 +32,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
   }
 }
 
-/// A case, and how it is judged.
+/// A case, and its check.
 private struct WriteCase {
   let kind: String
   let body: [String: Any]
@@ -49,7 +49,7 @@ private struct WriteCase {
     return nil
   }
 
-  /// Nil when the case passes.
+  /// Nil if the case passes.
   func problem() -> String? {
     let isError = body["isError"] as? Bool ?? false
     let intent: WriteIntent
@@ -75,7 +75,7 @@ private struct WriteCase {
     }
   }
 
-  /// Documents both intents are applied to.
+  /// The documents that both intents are applied to.
   private var bases: [[String: Value]?] {
     [nil, [:], ["a": ["b": 1]], ["a": 1], ["a": [1, 2], "b": ["c": 3], "h": ["z": 1]]]
   }
@@ -99,7 +99,7 @@ private struct WriteCase {
     return parts + ["\(intent.precondition)"]
   }
 
-  // MARK: - Ours
+  // MARK: - Ondol's intents
 
   private func compile() throws -> WriteIntent {
     switch kind {
@@ -148,7 +148,7 @@ private struct WriteCase {
     return .updateTime(try Timestamp(date: try Date(text, strategy: .iso8601)))
   }
 
-  // MARK: - Theirs
+  // MARK: - Expected intents
 
   private func expectedIntent() throws -> WriteIntent {
     let request = body["request"] as? [String: Any]
@@ -199,7 +199,7 @@ private struct WriteCase {
   }
 }
 
-/// JSON with integers and doubles told apart, and the cases' names for instructions.
+/// JSON with distinct integers and doubles, and the cases' names for instructions.
 enum CaseJSON: Decodable {
   case null
   case flag(Bool)

@@ -1,4 +1,4 @@
-// Decimals in documents: whatever takes a number takes them, exactly, and in one order with
+// Decimals in documents: every operation on numbers takes them, exactly, and in one order with
 // integers and doubles.
 
 import Foundation
@@ -17,7 +17,7 @@ private struct PricedItem: Codable, Equatable, Sendable {
   var byName: [String: Decimal]
 }
 
-/// A decimal as its text has it.
+/// The decimal of a text.
 private func decimal(_ text: String) throws -> Value {
   .decimal(try #require(DecimalValue(text)))
 }
@@ -86,7 +86,7 @@ private func decimal(_ text: String) throws -> Value {
         ])
       #expect(try await ids(items.whereField("n", notIn: [one, 0])).count == sorted.count - 2)
     }
-    // Equal numbers of other kinds cannot both be there once.
+    // Equal numbers of different types cannot coexist in a unique index.
     let unique = database.collection("unique")
     try await unique.createIndex(on: ["n"], unique: true)
     try await unique.document("a").setData(["n": 5])

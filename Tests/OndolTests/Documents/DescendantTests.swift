@@ -1,4 +1,4 @@
-// What is below a document: listing collections, and deleting all of it at once.
+// Everything below a document: listing collections, and deleting all of it at once.
 
 import OndolTestKit
 import Testing
@@ -69,7 +69,7 @@ import Testing
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
           for number in 0..<10 {
-            // Added only while its user is there, as an app would.
+            // Added only while its user exists, as an app would do.
             try await database.runTransaction(durability: .memory) { transaction in
               guard try transaction.getDocument(user).exists else { return }
               let post = user.collection("posts").document()

@@ -1,4 +1,5 @@
-// Documents that end at a moment: never seen after it, removed soon after, also over restarts.
+// Documents that expire at a moment: never visible after it, removed soon after, also over
+// restarts.
 
 import OndolEngine
 import OndolTestKit
@@ -7,7 +8,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct ExpiryTests {
-  /// A clock that tests turn. Whoever sleeps waits for it to be turned far enough.
+  /// A clock that tests move. A sleeping task waits until it has moved far enough.
   private final class Clock: Sendable {
     private struct State {
       var now: Int64 = 1_000_000
@@ -30,7 +31,7 @@ import Testing
       for sleeper in woken { sleeper.resume() }
     }
 
-    /// Lets all who sleep go on, so that a database can be closed.
+    /// Lets all sleeping tasks continue, so that a database can be closed.
     func end() {
       let woken = state.withLock { state in
         state.isOver = true
@@ -73,7 +74,7 @@ import Testing
     try await closed
   }
 
-  /// Waits for the removal that runs in the background.
+  /// Waits for the background removal.
   private func waitUntil(_ condition: () throws -> Bool) async throws {
     while try !condition() { await Task.yield() }
   }
@@ -103,7 +104,7 @@ import Testing
     let view = database.snapshot()
     #expect(try view.getDocuments(codes).count == 5)
     clock.turn(by: 4_000_000)
-    // The clock stands at the very moment; the old snapshot keeps to its own.
+    // The clock shows the exact moment. The old snapshot keeps its own.
     #expect(try view.getDocument(codes.document("a")).exists)
     #expect(try view.getDocuments(codes).count == 5)
     #expect(try view.getDocuments(codes, ids: ["a", "b"]).map(\.exists) == [true, true])
@@ -117,7 +118,7 @@ import Testing
     try await close(database, clock)
   }
 
-  @Test func `What is over is removed, indexes and all`() async throws {
+  @Test func `Expired documents are removed, including index rows`() async throws {
     let clock = Clock()
     let database = try await open(clock)
     let codes = database.collection("codes")
@@ -133,7 +134,7 @@ import Testing
     try await auditIndexes(of: codes)
     clock.turn(by: 10_000_000)
     try await waitUntil { try rowCount(codes) == 0 }
-    // A moment that is earlier than the timer's sets it anew.
+    // A moment earlier than the timer's resets it.
     try await codes.document("late").setData(["expiresAt": try moment(900_000_000)])
     try await codes.document("soon").setData(["expiresAt": try moment(clock.now + 10)])
     clock.turn(by: 20)
@@ -141,7 +142,7 @@ import Testing
     try await close(database, clock)
   }
 
-  @Test func `Documents below others end, too`() async throws {
+  @Test func `Documents below others also expire`() async throws {
     let clock = Clock()
     let database = try await open(clock)
     try await database.collection("users/u0/codes").setTimeToLive(field: "at")
@@ -199,7 +200,7 @@ import Testing
     try await close(database, later)
   }
 
-  @Test func `A transaction reads what it has written with unique values of what is over`()
+  @Test func `A transaction reads its writes with an expired document's unique values`()
     async throws
   {
     let clock = Clock()
@@ -218,7 +219,7 @@ import Testing
     #expect(try await sevens.getDocuments().documents.map(\.documentID) == ["new"])
     #expect(try rowCount(codes) == 1)
     try await auditIndexes(of: codes)
-    // One that is not over may be in the way until the end of the transaction, and no longer.
+    // An unexpired document may be in the way until the end of the transaction, and no longer.
     let error = await #expect(throws: DatabaseError.self) {
       try await database.runTransaction { transaction in
         try transaction.setData(["code": 7], forDocument: codes.document("third"))
@@ -230,14 +231,14 @@ import Testing
     try await close(database, clock)
   }
 
-  // A document that nobody could see kept its unique values until it was removed.
-  @Test func `What is over gives its unique values up at once`() async throws {
+  // A document that nobody could see once kept its unique values until it was removed.
+  @Test func `An expired document frees its unique values at once`() async throws {
     let clock = Clock()
     let database = try await open(clock)
     let codes = database.collection("codes")
     try await codes.setTimeToLive(field: "at")
     try await codes.createIndex(on: ["code"], unique: true)
-    // Not removed meanwhile: the rows of the moments are as those of an index that is being built.
+    // Not removed in the meantime: the rows of the moments are like those of an unfinished index.
     try await suspendRemoval(codes)
     try await codes.document("old").setData(["at": try moment(2_000_000), "code": 7, "other": 1])
     var changes = codes.snapshots.makeAsyncIterator()
@@ -261,7 +262,7 @@ import Testing
     try await close(database, clock)
   }
 
-  /// Has the index of the moments be one that is not ready, or one that is.
+  /// Makes the index of the moments unfinished, or ready.
   private func setState(
     _ state: IndexDefinition.State, _ collection: CollectionReference
   ) async throws {
@@ -282,7 +283,7 @@ import Testing
     try await setState(.ready, collection)
   }
 
-  // Removal went by an index that could be dropped, and then nothing was removed any more.
+  // Removal once used an index that could be dropped, and then nothing was removed any more.
   @Test func `Removal needs no index that anybody can drop`() async throws {
     let clock = Clock()
     let database = try await open(clock)
@@ -300,7 +301,7 @@ import Testing
     try await close(database, clock)
   }
 
-  // A database of an earlier version has the rule and no index of the moments.
+  // A database of an earlier version has the rule but no index of the moments.
   @Test func `An index of the moments that is missing is made when the database is opened`()
     async throws
   {
@@ -323,9 +324,9 @@ import Testing
     try await close(database, later)
   }
 
-  // Each removal walked all documents above those that end: now what ends first comes first,
-  // wherever it is, so that the first rows are all that a removal needs.
-  @Test func `What ends first comes first, whatever it is below`() async throws {
+  // Each removal once walked all documents before the expired ones. Now the first to expire comes
+  // first, wherever it is, so that a removal needs only the first rows.
+  @Test func `The first to expire comes first, whatever it is below`() async throws {
     let clock = Clock()
     let database = try await open(clock)
     try await database.collection("users/u/codes").setTimeToLive(field: "at")

@@ -1,4 +1,5 @@
-// Property wrappers and strategies: what a Codable type says about its document beyond its fields.
+// Property wrappers and strategies: what a Codable type says about its document in addition to its
+// fields.
 
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-// Transactions whose body is another program: what they promise between calls.
+// Transactions whose body is another program, and their promises between calls.
 
 import OndolEngine
 import OndolTestKit
@@ -31,7 +31,7 @@ import Testing
     #expect(held.count == 0)
   }
 
-  @Test func `A commit is refused when what was read has changed`() async throws {
+  @Test func `A commit is refused after a change of its reads`() async throws {
     let database = try await Database.underTest()
     try await database.document("c/a").setData(["n": 1])
     let held = HeldTransactions(database)
@@ -45,7 +45,7 @@ import Testing
     #expect(try await !database.document("c/b").getDocument().exists)
   }
 
-  @Test func `What was not read may change`() async throws {
+  @Test func `Unread documents may change`() async throws {
     let database = try await Database.underTest()
     try await database.document("c/a").setData(["n": 1])
     let held = HeldTransactions(database)
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `There are only so many, and idle ones end`() async throws {
+  @Test func `Their number is limited, and idle ones end`() async throws {
     let time = Guarded(Int64(1_700_000_000_000_000))
     var options = Database.Options()
     options.clock = { time.withLock { $0 } }
@@ -90,8 +90,8 @@ import Testing
     }
   }
 
-  /// A client that repeats its attempt after each loss comes to its end although others never
-  /// stop writing: they step aside for the attempt after the third.
+  /// A client that repeats its attempt after each loss finishes although others never stop writing:
+  /// they wait for the attempt after the third.
   @Test func `An attempt that lost often enough is not overtaken`() async throws {
     let database = try await Database.underTest()
     try await database.document("c/a").setData(["n": 0])
@@ -125,7 +125,8 @@ import Testing
     #expect(attempts <= 50)
   }
 
-  /// Model: accounts whose sum stays, moved between by held transactions of several clients.
+  /// Model: accounts with a constant sum, and held transactions of several clients that move money
+  /// between them.
   @Test func `Clients that move amounts at the same time lose nothing`() async throws {
     let database = try await Database.underTest()
     for account in 0..<6 { try await database.document("a/\(account)").setData(["n": 100]) }

@@ -1,5 +1,5 @@
-// Are transactions serializable? Many of them run at once over few documents, on real threads and
-// under the simulation's orders, and a checker looks for a cycle in what depended on what.
+// Are transactions serializable? Many of them run at once on few documents, on real threads and in
+// the simulation's orders, and a checker looks for a cycle in their dependencies.
 
 import OndolEngine
 import OndolTestKit

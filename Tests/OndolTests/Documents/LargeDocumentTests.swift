@@ -1,6 +1,6 @@
-// Documents that are large enough to stay bytes when a few of their fields are written. Whatever is
-// written, they must be what decoding, writing and encoding everything gives, to the byte; and
-// their indexes, links and listeners must not tell the two ways apart.
+// Documents so large that they stay encoded when a few of their fields are written. After any write
+// they must equal the result of decoding, writing and encoding everything, to the byte. Their
+// indexes, links and listeners must not distinguish the two ways.
 
 import OndolEngine
 import OndolTestKit
@@ -10,7 +10,7 @@ import Testing
 
 private typealias SeededRandom = OndolTestKit.SeededRandom
 
-/// Draws documents, and writes of few of their fields.
+/// Draws documents, and writes of a few of their fields.
 private struct LargeDraw {
   var random: SeededRandom
 
@@ -42,7 +42,7 @@ private struct LargeDraw {
     return fields
   }
 
-  /// A document that is large by one long text, by many fields, or by a large map.
+  /// A document that is large because of one long text, many fields, or a large map.
   mutating func document() -> [String: Value] {
     var fields = map(depth: 2)
     switch random.below(3) {
@@ -68,7 +68,7 @@ private struct LargeDraw {
     }
   }
 
-  /// A write of a few fields, no place of which is within another.
+  /// A write of a few fields, none of which is inside another.
   mutating func intent() -> WriteIntent {
     var places: [FieldNames] = []
     for _ in 0..<(1 + random.below(4)) {
@@ -106,14 +106,14 @@ private struct LargeDraw {
 }
 
 @Suite struct LargeDocumentTests {
-  /// The bytes encoded last, with the commit's time.
+  /// The last encoded bytes, with the commit's time.
   private func filled(_ encoder: ValueEncoder) -> [UInt8] {
     var bytes = encoder.bytes
     for stamp in encoder.stamps { bytes.overwriteLittleEndian(Int64(77), at: stamp.offset) }
     return bytes
   }
 
-  /// The row of the fields, as it is stored.
+  /// The row of the fields in its stored form.
   private func row(
     _ fields: [String: Value], _ encoder: inout ValueEncoder
   ) throws -> StoredRow {
@@ -122,9 +122,9 @@ private struct LargeDraw {
   }
 
   @Test(arguments: Seeds.first(12))
-  func `Bytes with edits are those of all fields encoded anew`(seed: UInt64) throws {
+  func `Edited bytes equal those of all fields encoded again`(seed: UInt64) throws {
     var draw = LargeDraw(random: SeededRandom(seed: seed))
-    // With little room for names maps have their own.
+    // With little room for names, maps have their own.
     let table = SymbolTable(limit: [60_000, 60_000, 40, 0][Int(seed % 4)])
     var spliced = ValueEncoder(table)
     var whole = ValueEncoder(table)
@@ -140,7 +140,7 @@ private struct LargeDraw {
           Result { try intent.apply(to: .some(written)) }, Result { try intent.apply(to: fields) }
         )
         guard case (.success(let new?), .success(let expected?)) = outcomes else {
-          // Two spellings of a name: refused by both.
+          // Two spellings of a name: both refuse them.
           guard case (.failure, .failure) = outcomes else {
             Issue.record("SEED=\(seed): \(outcomes)")
             return
@@ -161,14 +161,14 @@ private struct LargeDraw {
         #expect(spliced.bytes == whole.bytes && spliced.symbols.names == whole.symbols.names)
         #expect(spliced.stamps.map(\.offset) == whole.stamps.map(\.offset), "SEED=\(seed)")
       }
-      // What is stored has the commit's time.
+      // The stored document has the commit's time.
       fields = fields.mapValues { $0.resolvingPending(with: Timestamp(unchecked: 77)) }
       let bytes = filled(spliced)
       let view = try DocumentView(bytes.bytes)
       try view.check(spliced.symbols)
       let decoded = try view.fields(spliced.symbols)
       #expect(decoded.isIdentical(to: fields), "SEED=\(seed)")
-      // Both go on with one table.
+      // Both continue with one table.
       whole = ValueEncoder(spliced.symbols)
     }
     #expect(edited > 0 && (count > 3 || seed % 4 > 1), "SEED=\(seed): \(edited), \(count)")

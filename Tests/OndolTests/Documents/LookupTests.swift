@@ -1,4 +1,4 @@
-// Joins: results completed with the documents they refer to.
+// Joins: results completed with the documents that they refer to.
 
 import OndolTestKit
 import Testing
@@ -42,7 +42,7 @@ import Testing
     #expect(found[0].version == stored.version)
   }
 
-  @Test func `Completed documents decode with what was added`() async throws {
+  @Test func `Completed documents decode with the added fields`() async throws {
     struct Post: Codable {
       struct User: Codable { var name: String }
       var n: Int
@@ -68,9 +68,9 @@ import Testing
     }
   }
 
-  /// Everything was asked again for each change, however many results there were.
+  /// Everything was once queried again for each change, however many results there were.
   @Test(arguments: 0..<8)
-  func `A live join is what asking gives, whatever changes`(number: Int) async throws {
+  func `A live join equals a new query, whatever changes`(number: Int) async throws {
     let seed = 0x10_0c0b + UInt64(number)
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
@@ -117,6 +117,6 @@ import Testing
 }
 
 extension DocumentSnapshot {
-  /// The document without its version: a write that changes nothing is told to nobody.
+  /// The document without its version, because a write that changes nothing is reported to nobody.
   fileprivate var fields: [String: Value] { ["id": .string(documentID), "fields": .map(data())] }
 }

@@ -1,6 +1,6 @@
-// Arrays directly in arrays, and maps and arrays in each other as deep as they may be: everything
-// that can be done with values can be done with these. Their collection says so in the catalog, for
-// versions that do not know them.
+// Arrays directly in arrays, and maps and arrays nested to the greatest depth: everything that
+// works with values works with these. Their collection is marked in the catalog, for versions that
+// do not know them.
 
 import Foundation
 import OndolEngine
@@ -18,7 +18,7 @@ private struct Shape: Codable, Equatable, Sendable {
   var octets: [[UInt8]]
 }
 
-/// An array or a map around a value, so many in turn.
+/// Alternating arrays and maps around a value, to a depth.
 private func nested(_ depth: Int, around value: Value = 1) -> Value {
   (0..<depth).reduce(value) { inner, level in
     level % 2 == 0 ? .array([inner, 7]) : .map(["m": inner])
@@ -32,7 +32,7 @@ private func nested(_ depth: Int, around value: Value = 1) -> Value {
     let shape = Shape(
       rings: [[[0, 0], [1, 0.5]], [], [[]]], series: [["a": [1, 2]], [:]],
       sets: [[1], [1, 2], []], optional: [[1], nil, []], octets: [[1, 2], []])
-    // The second goes straight to its row, with what the first has made known.
+    // The second goes straight to its row, with the knowledge from the first.
     for id in ["first", "second"] {
       try await shapes.document(id).setData(from: shape)
       let read = try await shapes.document(id).getDocument()
@@ -136,18 +136,18 @@ private func nested(_ depth: Int, around value: Value = 1) -> Value {
     try await database.document("deep/d").setData(["m": nested(21)])
     #expect(try await row("deep").value == [1])
     #expect(try await database.verify().isEmpty)
-    // What a version before this one makes of the row.
+    // The reaction of an earlier version to the row.
     let key = try await row("later").key
     let error = #expect(throws: MalformedBytes.self) { try CatalogKey.parse(key.bytes) }
     #expect(error?.isOfNewerVersion == true)
-    // And what this one makes of a later one's.
+    // And this version's reaction to a later one's.
     let other = #expect(throws: MalformedBytes.self) { try ValueForms([0x40].bytes) }
     #expect(other.map { DatabaseError(catalog: $0).code } == .unimplemented)
     try await database.close()
   }
 
   @Test func `They need no large stack`() async throws {
-    // What threads of other systems than Linux have.
+    // The stack size of threads on other systems than Linux.
     let failure = await withCheckedContinuation {
       (continuation: CheckedContinuation<String?, Never>) in
       let thread = Thread {

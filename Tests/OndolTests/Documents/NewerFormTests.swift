@@ -1,6 +1,6 @@
-// Where values are stored beside a collection's documents, and how versions that do not know them
-// are told: conditions of indexes, of groups too, and what commits say for the change feed. Cursors
-// are texts that apps keep; the tree takes no decimal in any way.
+// Values outside of a collection's documents, and how they are marked for versions that do not know
+// them: conditions of indexes, also of groups, and annotations for the change feed. Cursors are
+// texts that apps keep. The tree accepts no decimal in any way.
 
 import OndolTestKit
 import Testing
@@ -11,7 +11,8 @@ import Testing
 private let tenth = DecimalValue("0.1").map { Value.decimal($0) } ?? .null
 private let grid = Value.array([.array([1]), .array([])])
 
-/// What the versions without decimals make of the kind of an index: they know 7 of the second byte.
+/// The reaction of versions without decimals to the kind of an index: they know 7 of the second
+/// byte.
 private func isNewer(_ kind: [UInt8]) throws -> Bool {
   var reader = ByteReader(kind.bytes)
   for _ in 0..<(try reader.count(atMost: 10)) {
@@ -53,7 +54,7 @@ private func partial(_ operands: [Value]) -> IndexKind {
     #expect(try reader.indexKind() == kind)
     let isAtEnd = reader.isAtEnd
     #expect(isAtEnd)
-    // A later version's mark is refused as newer by this one.
+    // This version refuses a later version's mark as newer.
     let place = try #require(written.firstIndex(of: 8 | 64)) + 1
     written[place] = 16
     let error = #expect(throws: MalformedBytes.self) {
@@ -102,7 +103,7 @@ private func partial(_ operands: [Value]) -> IndexKind {
 
   private static let point = CommitPoint(sequence: SequenceNumber(rawValue: 1), time: 0)
 
-  /// What the commits after the token have said, each in one record.
+  /// The annotations of the commits after the token, each in one record.
   private static func records(
     _ database: Database, since token: ChangeToken
   ) async throws -> [[UInt8]] {
@@ -115,7 +116,7 @@ private func partial(_ operands: [Value]) -> IndexKind {
     }
   }
 
-  @Test func `The change feed's records say what their documents have`() async throws {
+  @Test func `The change feed's records name the forms of their documents`() async throws {
     let world = SimulatedWorld(seed: 1)
     var options = Database.Options(changeRetention: .init())
     options.encryption = .key(TestedEncryption.key)
@@ -134,7 +135,7 @@ private func partial(_ operands: [Value]) -> IndexKind {
     try batch.setData(["k": tenth], forDocument: keyed.document("e"))
     try await batch.commit()
     let records = try await Self.records(database, since: token)
-    // The form, and what documents have, before the commit or after it.
+    // The form, and the documents before or after the commit.
     #expect(records.map { $0.prefix(1) }.prefix(4) == [[1], [5], [5], [5]])
     #expect(records[1][1] == 2 && records[2][1] == 2 && records[3][1] == 1)
     #expect(Set(records[4...].map { Array($0.prefix(2)) }) == [[6, 1], [6, 2]])

@@ -1,4 +1,4 @@
-// What closing, opening again and stopping halfway leave of documents and indexes.
+// What closing, reopening and interruptions leave of documents and indexes.
 
 import Foundation
 import OndolEngine
@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ondol
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 private func withDirectory<R>(_ body: (String) async throws -> R) async throws -> R {
   let url = FileManager.default.temporaryDirectory.appending(path: "ondol-\(UUID().uuidString)")
   do {
@@ -20,7 +20,7 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
 }
 
 @Suite struct PersistenceTests {
-  @Test func `Everything is there when a database is opened again`() async throws {
+  @Test func `Everything exists after a reopen`() async throws {
     try await withDirectory { path in
       var expected: [String: [String: Value]] = [:]
       var version = Version.missing
@@ -50,7 +50,7 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
     }
   }
 
-  @Test func `A directory that is open cannot be opened again`() async throws {
+  @Test func `An open directory cannot be opened again`() async throws {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
       let error = await #expect(throws: DatabaseError.self) { try await Database.open(at: path) }
@@ -99,7 +99,8 @@ private func withDirectory<R>(_ body: (String) async throws -> R) async throws -
     try await again.close()
   }
 
-  @Test func `Automatic ids are twenty letters and digits, or what the options say`() async throws {
+  @Test func `Automatic ids are twenty letters and digits, or come from the options`() async throws
+  {
     let database = try await Database.underTest()
     let ids = (0..<1_000).map { _ in database.collection("c").document().documentID }
     #expect(Set(ids).count == 1_000)

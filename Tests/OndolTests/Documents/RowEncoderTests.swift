@@ -1,6 +1,6 @@
-// Codable values that go straight to rows, compared with the fields that the document encoder makes
-// of them: over random values that use Codable in every way there is, what becomes a row has the
-// bytes that its fields would have, and what is refused as fields becomes none.
+// Codable values that are encoded straight to rows, compared with the fields from the document
+// encoder: over random values that use Codable in every way, a row has the bytes of its fields, and
+// values that are refused as fields become no row.
 
 import Foundation
 import OndolTestKit
@@ -18,7 +18,7 @@ private struct AnyKey: CodingKey {
 
 private enum Colour: String, Codable, CaseIterable { case red, blue }
 
-/// A value that encodes itself as one of the ways there are.
+/// A value that encodes itself in one of the possible ways.
 private indirect enum Part: Encodable {
   case whole(Int), fraction(Double), text(String), flag(Bool), none
   case date(Date), data(Data), id(UUID), link(URL), small(Int8), colour(Colour)
@@ -28,7 +28,7 @@ private indirect enum Part: Encodable {
   case list([(part: Part, way: Int)])
   /// Writes nothing at all.
   case nothing
-  /// Says where it stands.
+  /// Writes its coding path.
   case place
 
   func encode(to encoder: any Encoder) throws {
@@ -37,7 +37,7 @@ private indirect enum Part: Encodable {
       var container = encoder.container(keyedBy: AnyKey.self)
       var later: [() throws -> Void] = []
       for (index, (name, part, partWay)) in members.enumerated() {
-        // As a class and its superclass do, which encode themselves one after the other.
+        // As a class and its superclass do, which encode themselves one after another.
         if way == 1, index == 1 { container = encoder.container(keyedBy: AnyKey.self) }
         try part.encode(into: &container, AnyKey(name), partWay, &later)
       }
@@ -118,7 +118,7 @@ private struct Parts {
 
   mutating func name() -> String {
     if samples.random.oneIn(60) { return samples.text() }
-    // The two spellings of one name are rare, as each refuses the document.
+    // The two spellings of one name are rare, because each pair refuses the document.
     return Self.names[samples.random.below(samples.random.oneIn(30) ? 9 : 6)]
   }
 
@@ -129,7 +129,7 @@ private struct Parts {
     var members: [(name: String, part: Part, way: Int)] = []
     for index in 0..<count {
       let name = count == 40 ? "n\(index)" : name()
-      // A name that is written twice is rare, too.
+      // A repeated name is rare as well.
       if members.contains(where: { $0.name == name }), !samples.random.oneIn(20) { continue }
       members.append((name, part(depth: depth - 1), samples.random.below(2)))
     }
@@ -193,7 +193,7 @@ private struct Person: Codable, Sendable, Equatable {
   }
 
   @Test(arguments: Seeds.first(4))
-  func `A row has the bytes of the fields, and what fields refuse is no row`(
+  func `A row has the bytes of the fields, and values that fields refuse become no row`(
     seed: UInt64
   ) throws {
     var parts = Parts(seed: seed)
@@ -264,7 +264,7 @@ private struct Person: Codable, Sendable, Equatable {
     }
   }
 
-  @Test func `What is kept of an encoder beyond its document writes into no other`() throws {
+  @Test func `An encoder kept beyond its document writes into no other`() throws {
     final class Kept { var encoder: (any Encoder)? }
     struct Keeping: Encodable {
       let kept: Kept
@@ -286,7 +286,7 @@ private struct Person: Codable, Sendable, Equatable {
   }
 
   @Test(arguments: Seeds.first(3))
-  func `Batches of them keep indexes, versions and what was there`(seed: UInt64) async throws {
+  func `Batches of them keep indexes, versions and existing fields`(seed: UInt64) async throws {
     var random = SeededNumbers(seed: seed)
     let database = try await Database.underTest()
     let people = database.collection("families/x/people")
@@ -334,7 +334,7 @@ private struct Person: Codable, Sendable, Equatable {
       }
       #expect(stored == model, "seed \(seed), round \(round)")
       try await auditIndexes(of: people, seed: seed)
-      // Nothing that is the same makes a version.
+      // An identical write makes no version.
       let again = database.batch()
       for (id, person) in model {
         try again.setData(from: person, forDocument: people.document(id))
@@ -347,8 +347,7 @@ private struct Person: Codable, Sendable, Equatable {
     try await database.close()
   }
 
-  @Test func `A collection that goes and comes again has other numbers for its names`() async throws
-  {
+  @Test func `A recreated collection has other numbers for its names`() async throws {
     struct One: Codable { var a: Int; var b: String }
     struct Other: Codable { var b: String; var z: Int; var a: Int }
     let database = try await Database.underTest()

@@ -1,4 +1,4 @@
-// Documents of earlier schemas: upgraded whenever they are met, and all of them in the background.
+// Documents of earlier schemas: upgraded at every read, and all of them in the background.
 
 import OndolEngine
 import Testing
@@ -76,7 +76,7 @@ import Testing
     #expect(error?.code == .failedPrecondition)
   }
 
-  @Test func `The schema survives a restart, and an upgrade that failed is tried again`()
+  @Test func `The schema survives a restart, and a failed upgrade is tried again`()
     async throws
   {
     var environment = Environment.memory()
@@ -97,7 +97,7 @@ import Testing
     try await database.close()
   }
 
-  /// An upgrade that changes what is asked for, and that one document cannot have.
+  /// An upgrade that changes a queried field, and that fails for one document.
   private func declareDoubling(
     _ items: CollectionReference, progress: @escaping @Sendable (SchemaProgress) -> Void = { _ in }
   ) async throws {
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  /// Fills the collection; one document in 100 cannot be upgraded when there are to be such.
+  /// Fills the collection. One document in 100 cannot be upgraded, if that is wanted.
   private func fill(_ items: CollectionReference, _ count: Int, poisoned: Bool) async throws {
     for number in 0..<count {
       let isPoisoned = poisoned && number % 100 == 3
@@ -120,9 +120,9 @@ import Testing
     }
   }
 
-  // A listener ordered by a field that an upgrade changes showed twice as many documents as there
-  // were, and sums and counts stayed at what they had been.
-  @Test func `Listeners are shown what queries answer, at every step of an upgrade`() async throws {
+  // A listener ordered by a field that an upgrade changes once showed twice as many documents as
+  // existed, and sums and counts kept their earlier values.
+  @Test func `Listeners show what queries return, at every step of an upgrade`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["price"])
@@ -175,7 +175,7 @@ import Testing
       try transaction.setData(["price": -1_000], forDocument: items.document("mine"))
       #expect(try transaction.getDocuments(cheap).count == 3)
     }
-    // A snapshot taken before keeps to its moment.
+    // An earlier snapshot keeps its moment.
     #expect(try old.getDocument(items.document("d1007"))["price"] as Int? == 7)
     #expect(try old.getDocuments(items.whereField("price", isEqualTo: 7)).count == 1)
     try await waitUntilUpgraded(items)
@@ -185,7 +185,7 @@ import Testing
     try await database.close()
   }
 
-  // One document that could not be upgraded made every query throw, and stopped the rewriting.
+  // One document that could not be upgraded once made every query throw, and stopped the rewriting.
   @Test func `A document that cannot be upgraded holds up no other`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
@@ -225,7 +225,7 @@ import Testing
       done.withLock { $0 }
         == SchemaProgress(documents: 250, rewritten: 247, failures: 3, isComplete: true))
     try await check()
-    // Indexes hold what they should, so they are used again.
+    // Indexes have the correct rows, so they are used again.
     let plan = try await items.whereField("price", isEqualTo: -9).explain()
     guard case .index = plan.access else {
       Issue.record("\(plan)")
@@ -244,7 +244,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A second upgrade that begins during the first leaves no document behind`()
+  @Test func `A second upgrade that begins during the first misses no document`()
     async throws
   {
     let database = try await Database.underTest()
@@ -261,15 +261,15 @@ import Testing
     try await database.close()
   }
 
-  // What an app writes has the schema that it has declared, whatever the stored form was before: a
-  // document set to what it had been was taken for one of the earlier schema.
-  @Test func `What is written is of the schema declared, also when it is what was stored`()
+  // An app's write has the schema that the app declared, whatever the earlier stored form. A
+  // document set to its earlier value was once taken for one of the earlier schema.
+  @Test func `A write has the declared schema, even if it equals the stored document`()
     async throws
   {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 5])
-    // Still to be rewritten: the collection is kept from it.
+    // Still to be rewritten: the test prevents the collection's rewriting.
     try await database.latches.acquire(.schema(CollectionPattern(["items"])))
     try await declare(items, version: 1)
     try await items.document("a").setData(["price": 5])
@@ -280,13 +280,13 @@ import Testing
     try await database.close()
   }
 
-  // A cursor was made of the stored form, which lacks what the query is ordered by; and what only
-  // upgrades make was said to be a field that nobody has.
-  @Test func `A page of selected fields ends where the upgraded document stands`() async throws {
+  // A cursor was once made from the stored form, which lacks the field of the order, and a field
+  // that only upgrades create was reported as one that no document has.
+  @Test func `A page of selected fields ends at the upgraded document`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<6 { try await items.document("\(number)").setData(["price": number]) }
-    // Still to be rewritten: the collection is kept from it.
+    // Still to be rewritten: the test prevents the collection's rewriting.
     let latch = LatchKey.schema(CollectionPattern(["items"]))
     try await database.latches.acquire(latch)
     try await declare(items, version: 1)
@@ -304,7 +304,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A live lookup names what it refers to and cannot be upgraded, as long as it does`()
+  @Test func `A live lookup names a document that cannot be upgraded while it refers to it`()
     async throws
   {
     let database = try await Database.underTest()

@@ -1,4 +1,4 @@
-// Transactions: what they promise to whoever runs one, alone and among many.
+// Transactions: their promises to the caller, alone and among many.
 
 import OndolEngine
 import OndolTestKit
@@ -117,7 +117,7 @@ import Testing
     #expect(try #require(seen).microsecondsSince1970 > 0)
   }
 
-  @Test func `What a write needs of a document is known at once`() async throws {
+  @Test func `A write's reads of its documents are known at once`() async throws {
     let database = try await Database.underTest()
     let document = database.document("c/d")
     try await database.runTransaction { transaction in
@@ -135,7 +135,7 @@ import Testing
     #expect(try await document.getDocument().data() == ["n": 1, "m": 2])
   }
 
-  @Test func `Two who look at each other cannot both leave`() async throws {
+  @Test func `Two transactions that read each other's rows cannot both commit`() async throws {
     // Write skew: each reads both documents and writes one of them.
     for round in 0..<20 {
       let database = try await Database.underTest()
@@ -161,8 +161,8 @@ import Testing
     }
   }
 
-  @Test func `Nobody slips into what a query has found free`() async throws {
-    // Phantoms: each looks for the name, and adds a document with an id of its own.
+  @Test func `No write enters a range that a query found free`() async throws {
+    // Phantoms: each queries the name, and adds a document with an id of its own.
     let database = try await Database.underTest()
     let users = database.collection("users")
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -182,7 +182,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A query guards its collection, and one by ids only what it names`() async throws {
+  @Test func `A query guards its collection, and one by ids only those documents`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["price": 20])
@@ -218,7 +218,7 @@ import Testing
     #expect(try await document.getDocument()["n"] as Int? == 3)
   }
 
-  @Test func `A long transaction comes to its end among busy writers`() async throws {
+  @Test func `A long transaction commits among busy writers`() async throws {
     let database = try await Database.underTest()
     let accounts = database.collection("accounts")
     for number in 0..<20 {
@@ -295,7 +295,7 @@ import Testing
     #expect(try await database.document("c/d").getDocument().exists == false)
   }
 
-  /// Whoever cancels while the body runs wants nothing of what it has written.
+  /// A caller that cancels while the body runs wants none of its writes.
   @Test func `A task that is cancelled in the body commits nothing`() async throws {
     let database = try await Database.underTest()
     let (begun, signal) = AsyncStream<Void>.makeStream()
@@ -377,7 +377,8 @@ import Testing
     #expect(error?.code == .failedPrecondition)
   }
 
-  /// A query half-way looked at the writes so far as if they were all, and found them in conflict.
+  /// A query in the middle once saw the writes so far as if they were complete, and found them in
+  /// conflict.
   @Test func `Unique values can be swapped, whatever is asked between the two writes`() async throws
   {
     let database = try await Database.underTest()
@@ -388,7 +389,7 @@ import Testing
     }
     try await database.runTransaction { transaction in
       try transaction.updateData(["seat": 2], forDocument: users.document("a"))
-      // Both are found, though the index has room for one.
+      // Both are found, although the index has room for one.
       let twice = try transaction.getDocuments(users.whereField("seat", isEqualTo: 2))
       #expect(twice.documents.map(\.documentID) == ["a", "b"])
       let ordered = try transaction.getDocuments(users.order(by: "seat"))
@@ -412,7 +413,7 @@ import Testing
     try await database.close()
   }
 
-  /// Documents that the transaction had written came back whole.
+  /// Documents that the transaction had written once came back whole.
   @Test func `A query in a transaction shows the fields asked for and no others`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")

@@ -1,7 +1,7 @@
-// Waits within waits. What an app does in the body of a transaction, or while it derives a content,
-// may call the database again: that works, or is refused at once with a sentence that says what to
-// do instead. Nothing waits for ever: every body here runs in a simulated world, which ends with an
-// error as soon as somebody waits and nothing is left to run.
+// Waits within waits. An app's body of a transaction, or of a derivation, may call the database
+// again. That works, or is refused at once with a message that says what to do instead. Nothing
+// waits forever: every body here runs in a simulated world, which ends with an error as soon as a
+// task waits and nothing is left to run.
 
 import OndolEngine
 import OndolTestKit
@@ -9,7 +9,7 @@ import Testing
 
 @testable import Ondol
 
-/// What somebody else does meanwhile: in a task of his own, which is in no body of a transaction.
+/// Concurrent work of another caller, in a task of its own, outside of any body of a transaction.
 @discardableResult
 func apart<Success: Sendable>(
   _ body: @escaping @Sendable () async throws -> Success
@@ -17,7 +17,7 @@ func apart<Success: Sendable>(
   try await Task.detached { try await body() }.value
 }
 
-/// The code a call is refused with; nil when it is not.
+/// Returns the code of a refused call; nil if it is accepted.
 private func refusal(
   of call: () async throws -> Void
 ) async -> DatabaseError.Code? {
@@ -30,7 +30,7 @@ private func refusal(
 }
 
 @Suite struct TransactionBodyTests {
-  @Test func `A transaction within the body of another is refused at once, and the other goes on`()
+  @Test func `A transaction within another's body is refused at once, and the other continues`()
     throws
   {
     try WatchedWorld.run(seed: 1) { world in
@@ -101,8 +101,8 @@ private func refusal(
     ("on close", { try await $0.tree.child("a").onCloseRemoveValue() }),
   ]
 
-  /// Calls that no transaction can have as a part. `drop()` once waited for the gates that the
-  /// transaction itself had closed; others were done at once, and with every attempt.
+  /// Calls that cannot be part of a transaction. `drop()` once waited for the gates that the
+  /// transaction itself had closed. Others took effect at once, and with every attempt.
   private static let declarations:
     [(name: String, call: @Sendable (Database) async throws -> Void)] = [
       ("drop", { try await $0.collection("c").drop() }),
@@ -123,7 +123,9 @@ private func refusal(
       ("reclaim", { try await $0.storage.reclaim() }),
     ]
 
-  @Test func `What cannot be a part of a transaction is refused in its body, and named`() throws {
+  @Test func `Calls that cannot be part of a transaction are refused in its body, and named`()
+    throws
+  {
     try WatchedWorld.run(seed: 1) { world in
       let database = world.database
       try await database.document("c/d").setData(["n": 1])
@@ -144,7 +146,7 @@ private func refusal(
     }
   }
 
-  // Forgetting `transaction.` was seen by nobody: the write was done with every attempt, made
+  // A missing `transaction.` once went unnoticed. The write took effect with every attempt, made
   // the transaction lose its race against itself, and after a hundred attempts it gave up.
   @Test func `A call past the transaction is found at the first attempt, and changes nothing`()
     throws
@@ -247,16 +249,16 @@ private func refusal(
 }
 
 extension DocumentReference {
-  /// The document, as a snapshot has it, which may be read in a body.
+  /// The document in a snapshot, which may be read in a body.
   fileprivate func getDocumentApart() async throws -> DocumentSnapshot {
     try database.snapshot().getDocument(self)
   }
 }
 
 @Suite struct GateTests {
-  // Two transactions that had lost three races each, one begun in the other's body in a task of
-  // its own, waited for each other's gate for ever, and so did everybody behind them.
-  @Test func `A transaction that waits for another at its own gate comes to its end`() throws {
+  // Two transactions that had lost three races each, one begun in the other's body in a task of its
+  // own, once waited for each other's gate forever, and so did everybody after them.
+  @Test func `A transaction that waits for another at its own gate ends`() throws {
     for seed in Seeds.first(8) {
       try WatchedWorld.run(seed: seed) { world in
         let database = world.database
@@ -290,8 +292,8 @@ extension DocumentReference {
     }
   }
 
-  // Writers stood aside for a tenth of a second, whatever the transaction took: one that asked a
-  // server in its body lost every race against a writer that came now and then.
+  // Writers once waited for a tenth of a second, however long the transaction took. One that called
+  // a server in its body lost every race against an occasional writer.
   @Test func `A transaction with a long body wins against a writer that never stops`() throws {
     for seed in Seeds.first(4) {
       let attempts = try WatchedWorld.run(seed: seed) { world in
@@ -337,7 +339,7 @@ extension DocumentReference {
   }
 
   @Test
-  func `Who waits at a gate goes on when the task is cancelled, and when the database closes`()
+  func `A wait at a gate ends when the task is cancelled, and when the database closes`()
     throws
   {
     for closes in [false, true] {
@@ -355,7 +357,7 @@ extension DocumentReference {
         }
         let expected: DatabaseError.Code = closes ? .failedPrecondition : .cancelled
         #expect(await refusal { _ = try await writer.value } == expected)
-        // Whoever has no gate finds out at the next step.
+        // A transaction without a gate finds out at the next step.
         #expect(await refusal { _ = try await other.value } == (closes ? nil : .cancelled))
         database.openGates(closed)
       }

@@ -7,7 +7,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct WriteBatchTests {
-  // Nothing told that the writes of a forgotten `commit()` had not happened.
+  // Nothing once showed that the writes of a forgotten `commit()` had not happened.
   @Test func `A batch that is let go of without a commit says so in the log, and no other does`()
     async throws
   {

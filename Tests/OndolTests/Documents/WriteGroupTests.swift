@@ -1,4 +1,4 @@
-// Groups of writes that a device sends again because it got no answer: each is committed once.
+// Groups of writes that a device resends because it got no answer: each is committed once.
 
 import OndolEngine
 import OndolTestKit
@@ -7,7 +7,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct WriteGroupTests {
-  /// Adds one to a number, and notes the commit's time.
+  /// Adds one to a number, and stores the commit's time.
   private func add(to path: String = "c/a") throws -> ClientWrite {
     ClientWrite(
       path: try DocumentPath(path), .patch([:], mask: []),
@@ -25,7 +25,7 @@ import Testing
     try await database.document(path).getDocument()["n"]
   }
 
-  @Test func `A group that comes again is answered and not committed`() async throws {
+  @Test func `A repeated group is answered and not committed`() async throws {
     let database = try await Database.underTest()
     let (write, delete) = (try add(), ClientWrite(path: try DocumentPath("c/b"), .delete))
     let first = try await database.commit([write, delete], as: try group(1))
@@ -38,8 +38,9 @@ import Testing
     #expect(try await number(in: database) == 2)
   }
 
-  /// A device sends groups without waiting for the answers. After the connection broke, the answers
-  /// to the last three were lost, and it sends all of them again. Only the very last was known.
+  /// A device sends groups without waiting for the answers. The connection broke, the answers to
+  /// the last three were lost, and it resends all of them. The server once remembered only the very
+  /// last.
   @Test func `All groups whose answers were lost are known`() async throws {
     let database = try await Database.underTest()
     for number in 1...4 { _ = try await database.commit([add()], as: group(Int64(number))) }
@@ -73,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `It is known after the database was opened again, and forgotten in time`()
+  @Test func `It is known after a reopen, and forgotten in time`()
     async throws
   {
     let clock = Guarded<Int64>(1_000_000_000_000_000)

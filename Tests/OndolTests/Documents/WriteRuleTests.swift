@@ -1,4 +1,4 @@
-// What is refused, and that a refused call leaves no trace.
+// Refused calls, and that they leave no trace.
 
 import Foundation
 import OndolEngine
@@ -162,7 +162,7 @@ private let refusals: [Refusal] = [
 
 @Suite struct WriteRuleTests {
   @Test(arguments: refusals)
-  fileprivate func `What breaks a rule throws with its code and place, and changes nothing`(
+  fileprivate func `A broken rule throws with its code and place, and changes nothing`(
     refusal: Refusal
   ) async throws {
     let database = try await Database.underTest()
@@ -184,7 +184,7 @@ private let refusals: [Refusal] = [
     try await database.close()
   }
 
-  @Test func `Names and depths at the edge of what is possible are kept exactly`() async throws {
+  @Test func `Names and depths at the limits are kept exactly`() async throws {
     let database = try await Database.underTest()
     let names = [
       "a.b@c.kr", "a-b@c.kr", " ", "\0", "e\u{301}", "日記", "😀", "~*[]`\\", "__a", "...",

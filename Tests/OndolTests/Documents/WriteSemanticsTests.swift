@@ -1,11 +1,11 @@
-// What each write makes of what is stored: tables of before, write and after.
+// The effect of each write on the stored document: tables of before, write and after.
 
 import OndolEngine
 import Testing
 
 @testable import Ondol
 
-/// What a document holds, what is done to it, and what it holds then.
+/// A document's contents, an operation, and the contents afterwards.
 private struct Step: CustomTestStringConvertible, Sendable {
   let name: String
   let before: [String: Value]?
@@ -120,7 +120,7 @@ private let steps: [Step] = [
 
 @Suite struct WriteSemanticsTests {
   @Test(arguments: steps)
-  fileprivate func `A write leaves what its rule says`(step: Step) async throws {
+  fileprivate func `A write has the result of its rule`(step: Step) async throws {
     let database = try await Database.underTest()
     let document = database.document("c/d")
     if let before = step.before { try await document.setData(before) }
@@ -154,7 +154,7 @@ private let steps: [Step] = [
     #expect(try await byMap.getDocuments().documents == [read])
     try await auditIndexes(of: document.parent)
 
-    // The clock stands still, and the commits' times go on.
+    // The clock stands still, but the commits' times increase.
     let again = try await document.updateData(["t": FieldValue.serverTimestamp()])
     #expect(again.commitTime > result.commitTime)
     #expect(try await document.getDocument().createTime == result.commitTime)

@@ -1,6 +1,6 @@
-// Files of an encrypted database exchanged, renamed, cut and put back as they once were, by
-// somebody without the key. What can be read afterwards is what was stored, or an older state of
-// all of it; nothing else is ever shown.
+// Files of an encrypted database that someone without the key exchanges, renames, truncates and
+// restores from earlier copies. The database then shows the stored state, or an older state of all
+// of it, and never anything else.
 
 import OndolEngine
 import OndolTestKit
@@ -15,7 +15,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     String(repeating: "text \(number) ", count: number % 20 == 0 ? 300 : 10)
   }
 
-  /// Documents in order, so that each state is a beginning of the list, and blobs.
+  /// Documents in order, so that each state is a prefix of the list, and blobs.
   private func write(_ range: Range<Int>, _ database: Database) async throws {
     for number in range {
       var fields: [String: Value] = ["text": .string(Self.text(number))]
@@ -27,8 +27,8 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     }
   }
 
-  /// How many documents are there, all of them as they were written; nil when something is told to
-  /// be wrong.
+  /// Returns the number of documents, all of them as written; nil if something is reported as
+  /// wrong.
   private func count(_ place: EncryptedPlace) async throws -> Int? {
     var count = 0
     do throws(DatabaseError) {
@@ -76,7 +76,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
   }
 
   @Test(arguments: Seeds.first(2))
-  func `What is shown was stored`(seed: UInt64) async throws {
+  func `Only stored states are shown`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let place = EncryptedPlace()
     var old: [String: [UInt8]] = [:]
@@ -84,7 +84,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
       let database = try await Self.open(place)
       try await write((life * 100)..<(life * 100 + 100), database)
       if life < 2 { try await database.close() }
-      // The last life ends by a kill.
+      // The last life ends in a kill.
       for (name, bytes) in try place.files() where life < 2 && old[name] == nil {
         old[name] = bytes
       }

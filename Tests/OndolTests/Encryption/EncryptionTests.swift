@@ -1,5 +1,5 @@
-// Encrypted databases as those see them who have the key, another one or none, and as those who
-// have the files alone: nothing that was stored is in them.
+// Encrypted databases as people see them with the key, with another one and with none, and as
+// people see them with only the files: nothing stored is recognisable in them.
 
 import OndolEngine
 import OndolTestKit
@@ -76,7 +76,7 @@ struct EncryptedPlace {
   }
 }
 
-/// Things to store, all of whose bytes are unlike any others.
+/// Data to store, all of whose bytes differ from any others.
 struct Secrets {
   private(set) var runs: Set<UInt64> = []
   private var random: OndolTestKit.SeededRandom
@@ -85,7 +85,7 @@ struct Secrets {
     random = SeededRandom(seed: seed)
   }
 
-  /// A text of letters and digits, noted.
+  /// Returns a text of letters and digits, and records it.
   mutating func text(_ length: Int) -> String {
     let letters = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".utf8)
     let bytes = (0..<length).map { _ in random.pick(letters) }
@@ -99,7 +99,7 @@ struct Secrets {
     return bytes
   }
 
-  /// Words that repeat, so that blocks are compressed.
+  /// Repeating words, so that blocks are compressed.
   mutating func prose(_ length: Int) -> String {
     let words = (0..<8).map { _ in text(9) }
     var prose = ""
@@ -112,7 +112,7 @@ struct Secrets {
 
   mutating func note(_ bytes: [UInt8]) { Self.forEachRun(of: bytes) { _ = runs.insert($0) } }
 
-  /// Every eight bytes in a row.
+  /// Calls `body` with every run of eight bytes.
   private static func forEachRun(of bytes: [UInt8], _ visit: (UInt64) -> Void) {
     var run: UInt64 = 0
     for (index, byte) in bytes.enumerated() {
@@ -121,7 +121,7 @@ struct Secrets {
     }
   }
 
-  /// How many runs of eight bytes in `bytes` are of something stored.
+  /// Returns the number of runs of eight bytes in `bytes` that belong to stored data.
   func found(in bytes: [UInt8]) -> Int {
     var count = 0
     Self.forEachRun(of: bytes) { count += runs.contains($0) ? 1 : 0 }
@@ -132,7 +132,7 @@ struct Secrets {
 @Suite struct EncryptionTests {
   // MARK: - Keys
 
-  @Test func `Only the key opens it, and everybody else is told why`() async throws {
+  @Test func `Only the key opens it, and other opens get the reason`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.document("c/a").setData(["text": "hello"])
@@ -159,7 +159,7 @@ struct Secrets {
     #expect(await EncryptedPlace().code(key) == .invalidArgument)
   }
 
-  /// Every other file is rubbish, and nobody looks.
+  /// Every other file is garbage, and nothing reads it.
   @Test func `Another key is refused before anything else is read`() async throws {
     let place = EncryptedPlace()
     try await place.open().close()
@@ -190,7 +190,7 @@ struct Secrets {
 
   // MARK: - Other keys
 
-  @Test func `Its keys can be others, and those before open it no more`() async throws {
+  @Test func `Its keys can be replaced, and the earlier ones no longer open it`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.document("c/a").setData(["text": "hello"])
@@ -212,7 +212,7 @@ struct Secrets {
       #expect(try await again.document("c/b").getDocument()["text"] == "later")
       try await again.close()
     }
-    // In no slot is anything left of the key before.
+    // No slot contains anything of the earlier key.
     let slots = try place.directory().open("SUPER", access: .readWrite)
     for slot in [0, 4_096, 65_536, 69_632] as [UInt64] {
       let copy = EncryptedPlace(SimulatedFileSystem(storage: place.fileSystem.storage))
@@ -236,7 +236,7 @@ struct Secrets {
     try await database.close()
   }
 
-  /// Whatever comes in between, one of the two opens it, and once it is done only the new one.
+  /// Whatever comes in between, one of the two opens it, and after the end only the new one.
   @Test func `A power cut while keys are changed leaves one that opens it`() async throws {
     let start = EncryptedPlace()
     let database = try await start.open()
@@ -273,12 +273,12 @@ struct Secrets {
 
   // MARK: - Files
 
-  /// Writes something of every kind, and looks into the files again and again.
+  /// Writes something of every kind, and searches the files again and again.
   @Test(arguments: Seeds.first(3)) func `Nothing stored is in the files`(seed: UInt64) async throws
   {
     let (sealed, _) = try await leaks(EncryptedPlace.key, seed: seed)
     #expect(sealed.isEmpty, "SEED=\(seed): \(sealed)")
-    // And what looks for it finds it in files in the clear, of every kind.
+    // The same search finds the data in plain files, of every kind.
     let (clear, kinds) = try await leaks(nil, seed: seed)
     for kind in ["LOG", "MANIFEST", "seg", "val", "pack", "content"] {
       #expect(kinds.contains(kind), "SEED=\(seed): no file of kind \(kind)")
@@ -288,7 +288,7 @@ struct Secrets {
     }
   }
 
-  /// How many runs of something stored are in files of each kind, and of which there are files.
+  /// The number of runs of stored data in files of each kind, and the kinds of files that exist.
   private func leaks(
     _ key: Database.Encryption?, seed: UInt64
   ) async throws -> (leaks: [String: Int], kinds: Set<String>) {
@@ -299,7 +299,7 @@ struct Secrets {
     var (leaks, kinds): ([String: Int], Set<String>) = ([:], [])
     func look() throws {
       for (name, bytes) in try place.files() {
-        // What is in front of the number, or behind it.
+        // The part before the number, or after it.
         let parts = name.split { $0 == "-" || $0 == "." }
         let kind = parts.first { UInt64($0) == nil }.map(String.init) ?? name
         kinds.insert(kind)
@@ -361,7 +361,7 @@ struct Secrets {
     #expect((try? place.fileSystem.openDirectory(at: "/saved", create: false)) == nil)
   }
 
-  @Test func `Everything is there again, by every way`() async throws {
+  @Test func `Everything comes back, in every way`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     let beginning = try database.changeToken()

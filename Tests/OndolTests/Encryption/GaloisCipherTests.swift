@@ -1,4 +1,4 @@
-// The cipher against Wycheproof's vectors for AES-GCM, where these lie beside the project: those
+// The cipher compared with Wycheproof's vectors for AES-GCM, if these are beside the project: those
 // with the lengths that are used here.
 
 import Foundation
@@ -67,7 +67,7 @@ private func bytes(_ hex: String) -> [UInt8] {
     #expect(invalid > 20)
   }
 
-  @Test func `What was sealed opens, and nothing else does`() {
+  @Test func `Sealed bytes open, and nothing else does`() {
     var random = SeededRandom(seed: 4)
     for length in [0, 1, 15, 16, 17, 8_192, 100_000] {
       let cipher = GaloisCipher(keyBytes: random.bytes(32))

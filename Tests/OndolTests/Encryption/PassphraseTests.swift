@@ -1,5 +1,5 @@
-// Databases that open with a passphrase: the key that is made of it is RFC 7914's, whoever types
-// something else is refused, and what stands in a superblock cannot have it run for hours.
+// Databases that open with a passphrase. The derived key is RFC 7914's, another passphrase is
+// refused, and the numbers in a superblock cannot make the derivation run for hours.
 
 import Foundation
 import OndolEngine
@@ -18,7 +18,7 @@ import Testing
 
   // MARK: - scrypt
 
-  /// Section 12 of RFC 7914, but for the one with a gigabyte.
+  /// Section 12 of RFC 7914, except for the vector with a gigabyte.
   @Test(arguments: [
     (
       "", "", Scrypt(logarithm: 4, blockSize: 1, parallelism: 1),
@@ -53,11 +53,11 @@ import Testing
     Scrypt(logarithm: 63, blockSize: 1, parallelism: 1),
     Scrypt(logarithm: 255, blockSize: 255, parallelism: 255),
   ])
-  func `with parameters that nobody could want are not run`(_ scrypt: Scrypt) {
+  func `with unreasonable parameters are not run`(_ scrypt: Scrypt) {
     #expect(scrypt.bytes(32, from: [1], salt: [2]) == nil)
   }
 
-  @Test func `of a database that is made cost what the standard says`() {
+  @Test func `of a new database have the standard cost`() {
     #expect(Scrypt.standard.isPossible)
     #expect(Database.Encryption.passphrase("a") == .passphrase("a", by: .standard))
   }
@@ -77,7 +77,7 @@ import Testing
     #expect(await place.code(EncryptedPlace.key) == .permissionDenied)
     #expect(await place.code(nil) == .permissionDenied)
     #expect(await place.code(Self.passphrase("")) == .invalidArgument)
-    // What a database was made with says what it costs, whatever is standard later.
+    // A database's own parameters decide the cost, whatever the later default.
     let later = Database.Encryption.passphrase(
       "ein Bett im Kornfeld", by: Scrypt(logarithm: 5, blockSize: 1, parallelism: 1))
     #expect(await place.code(later) == nil)
@@ -112,8 +112,8 @@ import Testing
     #expect(await place.code(Self.passphrase("four")) == nil)
   }
 
-  /// Whoever can write to the superblock could have an opening take hours, or all memory.
-  @Test func `do not run what somebody wrote into the superblock`() throws {
+  /// Anyone who can write to the superblock could make an open take hours, or all memory.
+  @Test func `do not run parameters planted in the superblock`() throws {
     let identity = [UInt8](repeating: 3, count: 16)
     let vault = DatabaseVault(Self.passphrase("a"))
     var (_, kept) = try vault.makeKey(for: identity)

@@ -1,6 +1,6 @@
-// Databases that are encrypted, decrypted and taken to other keys while they are in use, as an app
-// sees it: everything is there all the time, what is in the files afterwards is what was asked for,
-// and who is interrupted goes on.
+// Databases that are encrypted, decrypted and moved to other keys while they are in use, as an app
+// sees it: everything is there all the time, the files have the requested state afterwards, and an
+// interrupted change continues.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ondol
 
-/// Documents, blobs of every size, a tree and changes, none of whose bytes are like any others.
+/// Documents, blobs of every size, a tree and changes, all of whose bytes differ from any others.
 private struct Furniture {
   var secrets: Secrets
   var documents: [String: String] = [:]
@@ -40,7 +40,7 @@ private struct Furniture {
     try await database.tree.child(secrets.text(9)).setValue(secrets.text(30))
   }
 
-  /// Whether all of it is there, and nothing else.
+  /// Checks that all of it is there, and nothing else.
   func check(_ database: Database, _ when: String) async throws {
     var found: [String: String] = [:]
     for document in try await database.collection(collection).getDocuments().documents {
@@ -52,13 +52,13 @@ private struct Furniture {
         try await database.document("blobs/\(id)").getDocument()["blob"] as BlobReference?)
       #expect(try await Array(database.storage.data(of: blob)) == bytes, "\(when)")
     }
-    // A slot of the superblock that a power cut has torn is written again by the next change.
+    // The next change rewrites a slot of the superblock that a power cut has torn.
     let findings = try await database.verify(depth: .full)
       .filter { $0.severity == .error || $0.file != "SUPER" }
     #expect(findings.isEmpty, "\(when): \(findings)")
   }
 
-  /// The files that something of it is in.
+  /// The files that contain something of it.
   func leaks(_ place: EncryptedPlace) throws -> [String] {
     try place.files().filter { secrets.found(in: $0.bytes) > 0 }.map(\.name)
   }
@@ -134,7 +134,7 @@ private struct Furniture {
     #expect(code != nil && code != .permissionDenied)
   }
 
-  @Test func `Who writes and listens meanwhile notices nothing`() async throws {
+  @Test func `Writers and listeners notice nothing meanwhile`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open(nil)
     var furniture = Furniture(seed: 4)
@@ -185,7 +185,7 @@ private struct Furniture {
     try await database.close()
   }
 
-  @Test func `What makes no sense is refused`() async throws {
+  @Test func `Invalid calls are refused`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open(nil)
     func code(_ body: () async throws -> Void) async -> DatabaseError.Code? {
@@ -233,7 +233,7 @@ private struct Furniture {
     try await reader.refresh()
     try await furniture.check(reader, "after a decryption")
     try await reader.close()
-    // One without a key is told.
+    // An open without a key gets the error.
     let other = try await place.open(nil, access: .readOnly)
     try await database.encrypt(with: [Self.key])
     let error = await #expect(throws: DatabaseError.self) { try await other.refresh() }
@@ -285,10 +285,10 @@ private struct Furniture {
     }
   }
 
-  /// Before every operation, evenly spread: what is left opens with what it opened with before, or
-  /// with what it is to open with, goes on, and has everything.
+  /// Before every operation, evenly spread: the remaining files open with the earlier or the later
+  /// key, continue, and have everything.
   @Test(arguments: Way.allCases)
-  private func `A power cut in the middle loses nothing, and the next opening goes on`(
+  private func `A power cut in the middle loses nothing, and the next open continues`(
     way: Way
   ) async throws {
     let start = EncryptedPlace()
@@ -313,7 +313,7 @@ private struct Furniture {
       try? await open.close()
       let left = EncryptedPlace(
         SimulatedFileSystem(storage: fileSystem.storage.afterPowerCut(seed: place.seed)))
-      // A decryption opens with the key to its end.
+      // A decryption needs the key until its end.
       let isNew = await left.code(way.after) == nil
       if isNew { news += 1 } else { olds += 1 }
       let again = try await left.open(isNew ? way.after : way.before)
@@ -330,8 +330,8 @@ private struct Furniture {
     #expect(way == .decrypting || news > 0)
   }
 
-  /// Ended in the middle by its task, it is gone on with by a call of the same.
-  @Test func `Cancelled, it goes on when it is called again`() async throws {
+  /// A call that its task ended in the middle is continued by the same call.
+  @Test func `Cancelled, it continues when it is called again`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open(nil)
     var furniture = Furniture(seed: 9)

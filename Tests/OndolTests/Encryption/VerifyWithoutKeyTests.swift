@@ -1,5 +1,5 @@
-// A check by whoever has the files of an encrypted database and not its key: what is whole is found
-// to be whole, and a byte turned over is found wherever a checksum stands in the clear.
+// A check of an encrypted database's files without its key: whole files are found whole, and a
+// flipped byte is found wherever a checksum is unencrypted.
 
 import OndolEngine
 import OndolTestKit
@@ -41,17 +41,17 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
       .reduce(0) { $0 + UInt64($1.bytes.count) }
   }
 
-  @Test func `What is whole has no findings, open, copied and closed`() async throws {
+  @Test func `A whole database has no findings, open, copied and closed`() async throws {
     let place = EncryptedPlace()
     let database = try await filled(place, seed: 1)
     let open = try await verify(place)
-    // A mark, or a log made ahead: never damage.
+    // A mark, or a log created ahead: never damage.
     #expect(open.findings.filter { $0.severity == .error } == [])
     try await database.compact()
     try await database.close()
     let closed = try await verify(place)
     #expect(closed.findings == [])
-    // All but one content in a file of its own, whose header counts.
+    // All except one content in a file of its own, whose header counts.
     let content = try size(place, ".content")
     #expect(content > 300_000)
     #expect(closed.uncheckedBytes == content - 64)
@@ -65,7 +65,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     #expect(error?.code == .failedPrecondition)
   }
 
-  /// Everywhere but in the frames of contents that have a file of their own, and in room.
+  /// Everywhere except in the frames of contents with a file of their own, and in unused space.
   @Test(arguments: Seeds.first(3))
   func `A bit turned over is found, and in its file`(seed: UInt64) async throws {
     let place = EncryptedPlace()
@@ -76,7 +76,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     var kinds: [String: Int] = [:]
     for (name, bytes) in try place.files() where name != "LOCK" && name != "RESERVE" {
       let end = name.hasSuffix(".content") ? 64 : bytes.count
-      // Zeros may be room that nothing is in, and of a log's mark nothing says that it was there.
+      // Zeros may be unused space, and nothing shows that a log had a mark there.
       let places = (0..<end).filter {
         bytes[$0] != 0 && !(name.hasPrefix("LOG-") && mark.contains($0))
       }
@@ -142,7 +142,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
         SimulatedFileSystem(storage: fileSystem.storage.afterPowerCut(seed: UInt64(operation))))
       if let found = try? await verify(left) {
         looks += 1
-        // What was being written when the power went is a file that the next opening removes.
+        // The next open removes a file that was being written when the power went.
         try await left.open().close()
         let names = try left.files().map(\.name)
         let errors = found.findings.filter { $0.severity == .error }

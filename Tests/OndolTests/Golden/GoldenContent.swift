@@ -1,6 +1,6 @@
-// All that is in a database as lines of text, the form in which golden databases say what is in
-// them. The independent reader prints the same lines, so there is no more in them than the
-// description of the format tells: an index is the bytes that define it, and has no name.
+// The whole contents of a database as lines of text, the form of the golden databases' expected
+// contents. The independent reader prints the same lines, so they have no more than the description
+// of the format: an index is the bytes that define it, and has no name.
 
 import OndolEngine
 import OndolJSON
@@ -12,9 +12,9 @@ struct GoldenContent {
   private let storage: Storage
   private let reader: DumpReader
   private var lines: [String] = []
-  /// What documents refer to.
+  /// The contents that documents refer to.
   private var contents: Set<BlobDigest> = []
-  /// References to contents that they open.
+  /// References with the keys to contents.
   private var sealed: [BlobDigest: BlobReference] = [:]
 
   static func lines(of database: Database) async throws -> [String] {
@@ -97,7 +97,7 @@ struct GoldenContent {
     }
   }
 
-  /// Contents by their digests, which are those of the bytes that were read.
+  /// Contents by the digests of the bytes that were read.
   private mutating func addContents() async throws {
     let derivations = try await reader.derivations()
     for derivation in derivations {

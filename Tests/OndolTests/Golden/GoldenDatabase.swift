@@ -1,27 +1,27 @@
 // Databases that were written once and are read at every run, by this version and by every later
-// one: whoever changes a byte of the format finds out here. Beside each stands what is in it, as
-// text. `Tests/Golden/README.md` says how they are made.
+// one. A change of any byte of the format fails here. Each has its expected contents beside it, as
+// text. `Tests/Golden/README.md` explains how they are made.
 
 import Foundation
 import OndolEngine
 
 @testable import Ondol
 
-/// A database that was kept, with its contents.
+/// A kept database, with its contents.
 struct GoldenDatabase: CustomStringConvertible {
   /// The name of its directory.
   let name: String
 
   var description: String { name }
 
-  /// With `ONDOL_GOLDEN=new` in the environment all are made anew, and nothing else is tested.
+  /// With `ONDOL_GOLDEN=new` in the environment all are recreated, and nothing else is tested.
   static let makesNew = ProcessInfo.processInfo.environment["ONDOL_GOLDEN"] == "new"
 
   static let folder = URL(filePath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "Golden")
 
-  /// All that were kept.
+  /// All kept databases.
   static var all: [GoldenDatabase] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: path(folder))) ?? []
     return names.filter { $0.hasSuffix(".jsonl") }.sorted()
@@ -31,7 +31,7 @@ struct GoldenDatabase: CustomStringConvertible {
   var directory: URL { Self.folder.appending(path: name) }
   private var contentFile: URL { Self.folder.appending(path: "\(name).jsonl") }
 
-  /// What is in it, a line for each thing.
+  /// Its contents, a line for each item.
   func content() throws -> [String] {
     try String(contentsOf: contentFile, encoding: .utf8).split(separator: "\n").map(String.init)
   }
@@ -43,12 +43,12 @@ struct GoldenDatabase: CustomStringConvertible {
     }
   }
 
-  /// Copies it to a new directory, because whoever opens a database changes it.
+  /// Copies it to a new directory, because an open changes it.
   func copy(to place: String) throws {
     try FileManager.default.copyItem(atPath: Self.path(directory), toPath: place)
   }
 
-  /// Puts what a simulated disk holds, and what is in it, in the place of the database.
+  /// Replaces the database with the files of a simulated disk, and its contents.
   func replace(with files: [(name: String, bytes: [UInt8])], content: [String]) throws {
     try? FileManager.default.removeItem(at: directory)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -1,6 +1,6 @@
-// Makes the golden databases, in a world of its own: files in memory, a clock that ticks when it is
-// looked at, chance from a seed and threads that are none, so that the same code makes the same
-// bytes. Sizes are so small that a few documents fill blocks, segments, value files and logs.
+// Makes the golden databases, in a world of their own: files in memory, a clock that ticks at each
+// look, random numbers from a seed and workers without threads, so that the same code makes the
+// same bytes. Sizes are so small that a few documents fill blocks, segments, value files and logs.
 
 import Foundation
 import OndolEngine
@@ -13,7 +13,7 @@ struct GoldenMaking {
   private let world: SimulatedWorld
   private let database: Database
 
-  /// Makes all of them anew.
+  /// Makes all of them again.
   static func makeAll() async throws {
     try await makeClosed()
     try await makeKilled()
@@ -54,8 +54,8 @@ struct GoldenMaking {
 
   // MARK: - Lives
 
-  /// Closed in good order: merged files with compressed blocks and large values apart, flushed rows
-  /// and deletions above them, and a log with what came last.
+  /// Closed in good order: merged files with compressed blocks and separate large values, flushed
+  /// rows and deletions above them, and a log with the last commits.
   private static func makeClosed() async throws {
     let files = SimulatedFileSystem()
     let life = try await GoldenMaking(seed: 1, on: files)
@@ -121,7 +121,7 @@ struct GoldenMaking {
     }
   }
 
-  // MARK: - What is written
+  // MARK: - Written data
 
   private func writeItems(_ numbers: Range<Int>) async throws {
     let items = database.collection("items")
@@ -143,8 +143,8 @@ struct GoldenMaking {
     }
   }
 
-  /// Documents that have null in fields of unique indexes, or lack them, older than the indexes and
-  /// younger.
+  /// Documents, older and younger than the indexes, that have null in fields of unique indexes, or
+  /// lack the fields.
   private func writeNulls(distinct: Bool) async throws {
     let items = database.collection("items")
     var documents: [[String: Value]] = [
@@ -177,7 +177,7 @@ struct GoldenMaking {
     }
   }
 
-  /// Indexes of every kind, and what else is said of a collection.
+  /// Indexes of every kind, and all other declarations of a collection.
   private func declare() async throws {
     let items = database.collection("items")
     try await items.createIndex(on: ["price", "-name"])
@@ -192,7 +192,7 @@ struct GoldenMaking {
     ])
   }
 
-  /// A value of every kind, and those at the ends of each.
+  /// A value of every kind, and those at the ends of each range.
   private func writeValues() async throws {
     let values: [(String, Value)] = [
       ("null", .null), ("booleans", [true, false]),

@@ -1,5 +1,5 @@
-// What was kept is read, checked, written to and read again; and a reader in another language, made
-// from the description of the format alone, finds the same in it.
+// The kept databases are read, checked, written to and read again, and a reader in another
+// language, made from the description of the format alone, finds the same contents.
 
 import Foundation
 import OndolEngine
@@ -29,7 +29,7 @@ import Testing
     let expected = try golden.content()
     let place = scratch.path(golden.name)
     try golden.copy(to: place)
-    // A look changes nothing, and recovers nothing.
+    // Reading changes nothing, and recovers nothing.
     let look = try await Database.open(
       at: place, options: Database.Options(access: .readOnly))
     #expect(try await difference(look, expected).isEmpty)
@@ -39,7 +39,7 @@ import Testing
 
     let database = try await Database.open(at: place)
     #expect(try await difference(database, expected).isEmpty)
-    // Logs that were not closed are replaced beside readers; who writes waits for it.
+    // Beside readers, unclosed logs are replaced, and the writer waits for that.
     try await database.synchronize()
     let found = try await database.verify(depth: .full)
     #expect(found.isEmpty, "\(found)")
@@ -58,7 +58,7 @@ import Testing
     try await database.tree.child("new").setValue(1)
     let blob = try await database.storage.put(Array(repeating: 7, count: 5_000))
     try await database.document("others/b").setData(["blob": blob])
-    // The indexes that were kept know of both.
+    // The kept indexes have both.
     let found = try await items.whereField("price", isEqualTo: 997).getDocuments()
     #expect(found.documents.map(\.documentID) == ["i1", "new"].suffix(found.documents.count))
     #expect(found.documents.last?.documentID == "new")

@@ -1,7 +1,6 @@
 // A reader of the format in another language, which was made from Docs/FileFormat.md and shares
-// nothing with the sources, finds in the databases that were kept what was written; and it notices
-// damage, so what it says is worth something. Where there is no Python it cannot be run; the
-// project's own check installs one.
+// nothing with the sources, finds in the kept databases what was written. It notices damage, so its
+// answers are worth something. Without Python it cannot run; the project's own check installs one.
 
 import Foundation
 import OndolEngine
@@ -17,7 +16,7 @@ import Testing
     scratch = try ScratchDirectory()
   }
 
-  /// A database of which small values and contents are in files of every kind.
+  /// A database whose small values and contents are in files of every kind.
   private static func open(
     at place: String, encryption: Database.Encryption? = nil
   ) async throws -> Database {
@@ -31,7 +30,7 @@ import Testing
   }
 
   @Test(.disabled(if: GoldenDatabase.makesNew), arguments: GoldenDatabase.all)
-  func `finds what was written`(golden: GoldenDatabase) async throws {
+  func `finds the written data`(golden: GoldenDatabase) async throws {
     let reading = try await IndependentReader.read(golden.directory, scratch)
     #expect(reading.status == 0, "\(reading.messages)")
     let expected = try golden.content()
@@ -39,7 +38,7 @@ import Testing
     #expect(difference.isEmpty, "\(difference.map { "\($0)".prefix(300) })")
   }
 
-  /// The list of files is written anew when the database is closed, in parts of 100 bytes.
+  /// The list of files is rewritten when the database is closed, in parts of 100 bytes.
   @Test(.disabled(if: GoldenDatabase.makesNew))
   func `finds it in a list of files that is in parts`() async throws {
     let golden = GoldenDatabase(name: "closed")
@@ -63,8 +62,8 @@ import Testing
     #expect(reading.lines.difference(from: try golden.content()).isEmpty)
   }
 
-  /// Every kind of file, closed and as a kill leaves it; and nothing without the key.
-  @Test func `finds what is encrypted, with the key`() async throws {
+  /// Every kind of file, after a close and after a kill; and nothing without the key.
+  @Test func `finds encrypted data, with the key`() async throws {
     let place = scratch.path("encrypted")
     let key = URL(filePath: scratch.path("key"))
     try Data(TestedEncryption.key).write(to: key)
@@ -103,7 +102,7 @@ import Testing
   }
 
   /// Documents, and contents that only their references open, with a frame, several and none.
-  @Test func `finds what is in a collection with a key of its own`() async throws {
+  @Test func `finds the data of a collection with a key of its own`() async throws {
     let place = scratch.path("own")
     let key = URL(filePath: scratch.path("own.key"))
     try Data(TestedEncryption.key).write(to: key)
@@ -124,8 +123,8 @@ import Testing
     #expect(reading.lines.difference(from: expected).isEmpty)
   }
 
-  /// In the middle of each change of keys some files have one, and others another or none.
-  @Test func `finds what is there while keys are changed`() async throws {
+  /// In the middle of each change of keys some files have one key, and others another or none.
+  @Test func `finds the data while keys are changed`() async throws {
     let place = scratch.path("changed")
     let database = try await Self.open(at: place)
     var random = OndolTestKit.SeededRandom(seed: 7)
@@ -169,8 +168,8 @@ import Testing
     try await database.close()
   }
 
-  /// One byte in the middle of every file of rows and contents. What is read is only the log's
-  /// business elsewhere: superblocks have copies, and the end of a log may be torn.
+  /// One byte in the middle of every file of rows and contents. In other files damage may be
+  /// harmless: superblocks have copies, and the end of a log may be torn.
   @Test(.disabled(if: GoldenDatabase.makesNew)) func `notices damage`() async throws {
     let golden = GoldenDatabase(name: "closed")
     let endings = [".seg", ".val", ".pack", ".content"]
@@ -203,7 +202,7 @@ enum IndependentReader {
     _ directory: URL, _ scratch: ScratchDirectory, key: URL? = nil, passphrase: String? = nil
   ) async throws -> ToolResult {
     let python = try #require(python).path(percentEncoded: false)
-    // What Python makes of the reader's second file stays out of the sources.
+    // Python's compiled form of the reader's second file stays out of the sources.
     let arguments = [directory, key].compactMap { $0?.path(percentEncoded: false) }
     let way = passphrase.map { ["--passphrase", $0] } ?? []
     return try await scratch.run([python, "-B", program] + arguments + way)

@@ -1,5 +1,4 @@
-// Copies of a database that is written meanwhile: each is some moment of it, whole and sound, or
-// there is none.
+// Copies of a database during writes: each is some moment of it, whole and sound, or there is none.
 
 import Foundation
 import OndolEngine
@@ -20,7 +19,7 @@ import Testing
     try await database.backup(to: path, in: sample.environment.fileSystem)
   }
 
-  /// Everything in the sample's collections, but for the field that a schema fills in, in the
+  /// Everything in the sample's collections, except for the field that a schema adds in the
   /// background.
   private func contents(_ database: Database) async throws -> [String: [String: Value]] {
     var all: [String: [String: Value]] = [:]
@@ -34,9 +33,9 @@ import Testing
     return all
   }
 
-  // MARK: - What it holds
+  // MARK: - Contents
 
-  @Test func `It holds what was there, in files and in memory, with its indexes`() async throws {
+  @Test func `It has all data, from files and from memory, with its indexes`() async throws {
     let database = try await sample.open()
     try await sample.fill(database)
     try await sample.declareIndexes(database)
@@ -55,7 +54,7 @@ import Testing
     #expect(try await contents(copy) == before)
     let indexes = try await database.collection("items").listIndexes().map(\.name)
     #expect(try await copy.collection("items").listIndexes().map(\.name) == indexes)
-    // Both go on by themselves.
+    // Both continue independently.
     let newest = try await copy.document("items/new").setData(["n": 1])
     let older = try await copy.document("items/i7").getDocument().updateTime
     #expect(try newest.commitTime > #require(older))
@@ -66,7 +65,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `An empty database has one, too, and so has what was dropped`() async throws {
+  @Test func `An empty database has one, and so has one after a drop`() async throws {
     let database = try await sample.open()
     try await backup(database, to: "empty")
     try await sample.fill(database)
@@ -126,7 +125,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `One who only reads makes the same, beside the writer`() async throws {
+  @Test func `A reader makes the same, beside the writer`() async throws {
     let database = try await sample.open()
     try await sample.fill(database)
     let reader = try await Database.open(
@@ -173,14 +172,14 @@ import Testing
     #expect(try await contents(copy) == contents(database))
     try await copy.close()
 
-    // The other way is the same, and one in memory comes to disk.
+    // The other direction works the same, and a database in memory is copied to disk.
     let other = directory.appendingPathComponent("other.ondol").path
     try await database.backup(to: other)
     #expect(try await Database.verify(at: other) == [])
     try await database.close()
   }
 
-  @Test func `What its receiver throws ends it`() async throws {
+  @Test func `An error of its receiver ends it`() async throws {
     struct Full: Error {}
     let database = try await sample.open()
     try await sample.fill(database, count: 20)
@@ -195,9 +194,9 @@ import Testing
     try await database.close()
   }
 
-  // MARK: - What keeps it from being made
+  // MARK: - Refusals
 
-  @Test func `It goes into no directory that holds anything`() async throws {
+  @Test func `It refuses a directory that is not empty`() async throws {
     let database = try await sample.open()
     try await database.document("items/a").setData(["n": 1])
     for path in ["db", "full"] {
@@ -257,7 +256,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(4))
-  func `Whenever the power goes, it is whole or no database`(seed: UInt64) async throws {
+  func `After any power cut it is whole or not a database`(seed: UInt64) async throws {
     let fileSystem = SimulatedFileSystem()
     let world = SimulatedWorld(fileSystem: fileSystem, seed: seed)
     let sample = SampleDatabase(world.environment)

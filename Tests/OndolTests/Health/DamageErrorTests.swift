@@ -1,5 +1,5 @@
-// What an app is told of damage: which file it is in, and where. That no answer is wrong is for
-// SimulationTests' `Damaged files`; that checks find it, for `Verifying files`.
+// The errors that an app gets for damage: the file and the place. SimulationTests' `Damaged files`
+// checks that no answer is wrong, and `Verifying files` that checks find it.
 
 import OndolEngine
 import OndolTestKit
@@ -25,9 +25,9 @@ import Testing
     _ = try await items.whereField("tags", arrayContains: "t1").getDocuments()
   }
 
-  /// Whatever bit is turned over, a read that notices says which file it is in, and where. Bytes
-  /// that no read here needs are passed over. The end of the list of files may be taken for an edit
-  /// that was never finished; then the log is named that it had let go of, and that is missed.
+  /// Whatever bit is flipped, a read that notices it names the file and the place. Bytes that no
+  /// read here needs are skipped. The end of the list of files may be taken for an unfinished edit.
+  /// Then the error names the missing log that the edit had removed.
   @Test(arguments: [(".seg", 8), (".val", 4), ("MANIFEST-", 20)])
   func `is an error with its name and the place in it`(part: String, places: Int) async throws {
     let sample = SampleDatabase()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func `is told of a log, too`() async throws {
+  @Test func `is also reported for a log`() async throws {
     let world = SimulatedWorld(seed: 1)
     let writer = try await Database.open(at: "db", environment: world.environment)
     for number in 0..<10 { try await writer.document("items/i\(number)").setData(["n": number]) }

@@ -1,6 +1,6 @@
 // A database with something of everything, made once, and copies of it to damage: files by their
-// bytes, with checksums made right where the damage is to be a lie, and rows behind the database's
-// back.
+// bytes, with corrected checksums if the damage must go unnoticed at first, and rows without the
+// database's knowledge.
 
 import Foundation
 import OndolTestKit
@@ -8,7 +8,7 @@ import OndolTestKit
 @testable import Ondol
 @testable import OndolEngine
 
-/// A copy of the database, to be damaged.
+/// A copy of the database for damage.
 struct DamageSite {
   let sample: SampleDatabase
   private let world: SimulatedWorld
@@ -18,7 +18,7 @@ struct DamageSite {
     sample = SampleDatabase(world.environment)
   }
 
-  /// What is copied, closed in good order and killed in the middle of it.
+  /// The original, closed in good order or killed in the middle.
   struct Original: Sendable {
     fileprivate let closed: SimulatedStorage
     fileprivate let killed: SimulatedStorage
@@ -60,13 +60,13 @@ struct DamageSite {
   }
 
   /// Contents in every kind of place and with every kind of holder, a tree with an index, and
-  /// documents that no compression makes smaller.
+  /// incompressible documents.
   private static func fillMore(_ database: Database) async throws {
     for number in 10..<60 {
       let bytes = ContentFixture.noise(100, seed: UInt64(number))
       try await database.document("noise/n\(number)").setData(["b": bytes])
     }
-    // Whether or not anybody merges meanwhile, they are in a segment.
+    // Whether or not a merge runs in the meantime, they are in a segment.
     try await database.engine.flush()
     for (number, length) in [60, 5_000, 300_000].enumerated() {
       let blob = try await database.storage.put(content(length))
@@ -90,7 +90,7 @@ struct DamageSite {
 
   // MARK: - Files
 
-  /// The first file whose name begins or ends so.
+  /// The first file whose name begins or ends with the text.
   func file(_ part: String) throws -> String {
     guard let name = try sample.files(part).first else { throw Missing(what: part) }
     return name
@@ -126,7 +126,7 @@ struct DamageSite {
     }
   }
 
-  // MARK: - Lies in files
+  // MARK: - False contents in files
 
   private func loadManifest() throws -> Manifest {
     let superblock = try Superblock.read(
@@ -136,8 +136,8 @@ struct DamageSite {
       rotationSize: 1 << 20)
   }
 
-  /// Has the manifest say something else of a segment that has rows of the collection "noise".
-  /// Gives back the file's name.
+  /// Makes the manifest contain something else about a segment with rows of the collection "noise".
+  /// Returns the file's name.
   @discardableResult
   func misdescribeSegment(_ change: (inout SegmentMetadata) -> Void) throws -> String {
     let manifest = try loadManifest()
@@ -166,7 +166,7 @@ struct DamageSite {
     throw Missing(what: "value file")
   }
 
-  /// A block of rows that is stored as it is.
+  /// An uncompressed block of rows.
   struct PlainBlock {
     var file: String
     var metadata: SegmentMetadata
@@ -174,13 +174,13 @@ struct DamageSite {
     var length: Int
   }
 
-  /// The first block of a segment that is not compressed, which those of "noise" are not.
+  /// The first uncompressed block of a segment. The blocks of "noise" are uncompressed.
   func plainBlock() throws -> PlainBlock {
     for segment in try loadManifest().state.shards.flatMap(\.segments) {
       let name = segment.number.segmentName
       let bytes = try sample.bytes(of: name)
       var offset = DataFileHeader.length
-      // The trailer of a plain block has its length; try all that there can be.
+      // The trailer of an uncompressed block has its length, so this tries all possible lengths.
       while offset < bytes.count {
         guard let length = Self.length(of: bytes, at: offset, salt: segment.salt) else { break }
         let codec = bytes[offset + length + 4]
@@ -210,7 +210,7 @@ struct DamageSite {
     }
   }
 
-  /// Changes a block's bytes and makes its checksum right.
+  /// Changes a block's bytes and corrects its checksum.
   func lie(in block: PlainBlock, _ change: (inout [UInt8]) -> Void) throws {
     var bytes = try sample.bytes(of: block.file)
     var raw = Array(bytes[block.offset..<(block.offset + block.length)])
@@ -225,7 +225,7 @@ struct DamageSite {
 
   // MARK: - Rows
 
-  /// Opens the database, writes rows behind its back, and closes it.
+  /// Opens the database, writes rows without its knowledge, and closes it.
   func plant(
     _ write: (Database, Ondol.Rows, inout Batch) async throws -> Void
   ) async throws {
@@ -252,7 +252,7 @@ struct DamageSite {
     return DocumentKey.key(try entry(path.collection.description, rows).keyspace, path)
   }
 
-  /// An index of "items" by its name, and the rows that a document gives.
+  /// An index of "items" by its name, and the rows of a document.
   static func index(
     _ name: String, of id: String, _ database: Database, _ rows: Ondol.Rows
   ) async throws -> (index: IndexDefinition, rows: [IndexRow]) {

@@ -1,4 +1,4 @@
-// Every kind of damage that a check must find, how to plant it, and what must be said of it.
+// Every kind of damage that a check must find, how to plant it, and the required report.
 
 import OndolTestKit
 import Testing
@@ -8,7 +8,7 @@ import Testing
 
 /// One kind of damage.
 struct PlantedDamage: CustomTestStringConvertible, Sendable {
-  /// What must be said; what is nil may be anything.
+  /// The required report; nil permits anything.
   struct Expected: Sendable {
     var kind: Finding.Kind
     var severity = Finding.Severity.error
@@ -90,7 +90,7 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
       try site.sample.flip(name, at: 2_048 + 16)
       return Expected(kind: .log, severity: .warning, file: name, offset: 2_048)
     },
-    // It may also be the trace of a header that never reached the disk, with nothing behind it.
+    // It may also be the trace of a header that never reached the disk, with nothing after it.
     PlantedDamage("log, the header", killed: true) { site in
       let name = try site.usedLog()
       for offset in [0, 2_048] { try site.sample.flip(name, at: offset + 16) }
@@ -138,7 +138,7 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
     },
     PlantedDamage("segment, filter") { site in
       let name = try site.file(".seg")
-      // In front of the footer is the table of two sections, and in front of that the filter.
+      // Before the footer is the table of two sections, and before that the filter.
       let place = try site.sample.bytes(of: name).count - 256 - 64 - 8
       try site.sample.flip(name, at: place)
       return Expected(kind: .segment, file: name)
@@ -162,7 +162,7 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
     PlantedDamage("order of a block's rows") { site in
       let block = try site.plainBlock()
       try site.lie(in: block) { raw in
-        // The last id, such as "n12", is made greater than all behind the block.
+        // The last id, such as "n12", becomes greater than all after the block.
         if let place = raw.lastKeyPlace { raw[place] = 0xF0 }
       }
       return Expected(kind: .order, file: block.file, offset: UInt64(block.offset))
@@ -170,7 +170,7 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
     PlantedDamage("filter that denies a row") { site in
       let block = try site.plainBlock()
       try site.lie(in: block) { raw in
-        // Still behind the id before, and not above the block's bound.
+        // Still after the previous id, and not above the block's bound.
         if let place = raw.lastKeyPlace { raw[place + 2] = 0 }
       }
       return Expected(
@@ -210,9 +210,9 @@ struct PlantedDamage: CustomTestStringConvertible, Sendable {
 }
 
 extension [UInt8] {
-  /// In the bytes of a block with ids as "n10", where the last digit of the last key is.
+  /// In the bytes of a block with ids such as "n10", the place of the last digit of the last key.
   fileprivate var lastKeyPlace: Int? {
-    // Keys end with the id and 00 01; all of a block stand behind each other, in front of values.
+    // Keys end with the id and 00 01. All keys of a block follow each other, before the values.
     let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
     var last: Int?
     for place in indices.dropFirst(2).dropLast(2)
@@ -224,14 +224,14 @@ extension [UInt8] {
 }
 
 extension DamageSite {
-  /// Where the slots of the superblock are that have been written.
+  /// The places of the superblock's written slots.
   fileprivate func writtenSlots() throws -> [UInt64] {
     let file = try sample.directory().open(Superblock.name, access: .readOnly)
     let slots = try Superblock.slots(in: file)
     return zip(Superblock.slotOffsets, slots).filter { $0.1.superblock != nil }.map(\.0)
   }
 
-  /// Where the first index block of a block's file is: behind the data blocks.
+  /// The place of the first index block of a block's file: after the data blocks.
   fileprivate func indexBlock(of block: PlainBlock) throws -> Int {
     let file = try sample.directory().open(block.file, access: .readOnly)
     let reader = try SegmentFileReader.open(file, SegmentErrors(file: block.file))

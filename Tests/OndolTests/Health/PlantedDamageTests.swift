@@ -1,5 +1,5 @@
-// Plants every kind of damage, one at a time, and has the built program find it: the check must
-// name the kind, the file and the place or the document, say what helps, and end with status 4.
+// Plants every kind of damage, one at a time, and runs the built program: the check must name the
+// kind, the file and the place or the document, say what helps, and exit with status 4.
 
 import Foundation
 import OndolTestKit

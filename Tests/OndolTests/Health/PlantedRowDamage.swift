@@ -1,4 +1,4 @@
-// Damage to what rows mean, and to the bytes of contents.
+// Damage to the meaning of rows, and to the bytes of contents.
 
 import OndolTestKit
 import Testing

@@ -1,4 +1,4 @@
-// A database that is open for reading only, beside the one that writes: documents, indexes and the
+// A database that is open only for reading, beside the one that writes: documents, indexes and the
 // catalog follow, and nothing is written.
 
 import OndolEngine
@@ -36,7 +36,7 @@ import Testing
     try await reader.close()
   }
 
-  @Test func `A collection that was dropped and made again is the new one`() async throws {
+  @Test func `A collection that was dropped and recreated is the new one`() async throws {
     let writer = try await open(.readWrite)
     try await writer.document("items/a").setData(["n": 1])
     try await writer.document("others/a").setData(["n": 1])
@@ -83,7 +83,7 @@ import Testing
     let device = SimulatedDevice()
     let writer = try await Database.open(at: "db", on: device)
     try await writer.document("items/a").setData(["n": 1])
-    // Whoever opens a database finishes the indexes it finds; this writer has looked by now.
+    // An open finishes the indexes that it finds. This writer has looked by now.
     await device.clock.advance(by: .zero)
     _ = try await writer.changeCatalog(of: "items") { (edit) throws(DatabaseError) in
       try edit.declareIndex(IndexKind([IndexField(["n"])]), of: CollectionPattern(["items"]))
@@ -100,7 +100,7 @@ import Testing
     try await writer.close()
   }
 
-  @Test func `Documents are upgraded and end for a reader, too, and it rewrites and removes none`()
+  @Test func `Documents are upgraded and expire for a reader, which rewrites and removes none`()
     async throws
   {
     let writer = try await open(.readWrite)
@@ -126,7 +126,7 @@ import Testing
     try await reader.close()
   }
 
-  @Test func `Where there is nothing it says so`() async throws {
+  @Test func `A missing database is reported`() async throws {
     let error = await #expect(throws: DatabaseError.self) { _ = try await open(.readOnly) }
     #expect(error?.code == .notFound)
   }

@@ -1,4 +1,4 @@
-// Which rows of the catalog's two copies count in a salvage, by what is lost of each.
+// Which rows of the catalog's two copies count in a salvage, depending on the loss in each.
 
 import Testing
 
@@ -32,7 +32,7 @@ import Testing
     #expect(choice([name: [1]], [name: [2], other: [3]], whole: (true, true)) == [name: [1]])
   }
 
-  @Test func `Where it is not whole a whole mirror says everything`() {
+  @Test func `A whole mirror alone is used beside a catalog that is not whole`() {
     #expect(choice([name: [1], other: [3]], [name: [2]], whole: (false, true)) == [name: [2]])
   }
 

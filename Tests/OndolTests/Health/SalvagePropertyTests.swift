@@ -1,6 +1,6 @@
-// Any one byte of any one file is damaged: every document that comes back otherwise than it was, or
-// not at all, lies where the report says that something is lost; and every document whose own bytes
-// can still be read comes back as it was, whatever else is damaged.
+// Any one byte of any one file is damaged. Every document that comes back changed, or not at all,
+// is where the report declares a loss. Every document whose own bytes are still readable comes back
+// unchanged, whatever else is damaged.
 
 import OndolTestKit
 import Testing
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  /// Whether a loss says that the document may be missing.
+  /// Whether a loss covers the document.
   private func covers(_ loss: SalvageReport.Loss, _ path: String, _ file: String) -> Bool {
     if loss.reason.contains(path) { return true }
     guard loss.file == file || loss.file == nil else { return false }
@@ -74,7 +74,7 @@ import Testing
     return keys
   }
 
-  /// All rows that files still give, by their keys, without a look at what they mean.
+  /// All rows that the files still yield, by key, without interpreting them.
   private func rows(of site: DamageSite) throws -> [[UInt8]: [UInt8]] {
     let reader = try SalvageReader(
       at: "db", environment: site.sample.environment, version: SalvageWork.version)

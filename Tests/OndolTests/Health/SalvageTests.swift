@@ -1,5 +1,5 @@
-// Damage of every kind to a database with something of everything: what is saved of it was
-// committed once, what is not damaged is saved, and what is lost is said.
+// Damage of every kind to a database with something of everything: everything saved was committed
+// once, everything undamaged is saved, and the report lists the losses.
 
 import OndolTestKit
 import Testing
@@ -8,7 +8,8 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct `Salvaging a database` {
-  /// In a world whose power can go: what a kill leaves is looked at without the killed.
+  /// In a world with power cuts, so that the files after a kill can be read without the killed
+  /// process.
   private let world: SimulatedWorld
   private let sample: SampleDatabase
 
@@ -17,7 +18,7 @@ import Testing
     sample = SampleDatabase(world.environment)
   }
 
-  /// A document as it was saved, with what is not among its fields.
+  /// A saved document, with its metadata.
   private struct Saved: Equatable {
     var fields: [String: Value]
     var version: Version?
@@ -44,7 +45,7 @@ import Testing
       engineOptions: SampleDatabase.engineOptions)
   }
 
-  /// The sample, which ends with rows in files and, when `killed`, in logs.
+  /// The sample, which ends with rows in files and, if `killed`, in logs.
   private static func made(killed: Bool = true) async throws -> Self {
     let suite = Self()
     try await suite.sample.make()
@@ -62,7 +63,7 @@ import Testing
     sample = SampleDatabase(world.environment)
   }
 
-  /// Salvages after some damage, and checks that what is saved is sound and was committed.
+  /// Salvages after some damage, and checks that the result is sound and was committed.
   @discardableResult
   private func check(
     _ before: [String: Saved], _ what: String, to path: String = "saved",
@@ -85,7 +86,7 @@ import Testing
       } else {
         #expect(!report.isComplete || mayHide, "\(what): \(path) is back")
       }
-      // Names are made of the number in the id, whichever commit it is of.
+      // Names follow from the number in the id, for every commit.
       if path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 1 {
         let id = path.dropFirst("items/i".count)
         let values = document.fields.values
@@ -113,14 +114,14 @@ import Testing
     #expect(report.collections[0].indexes.count == 5)
     #expect(report.collections[1].indexes == ["-stars group"])
 
-    // It goes on behind the last commit.
+    // It continues after the last commit.
     let database = try await Database.open(at: "saved", environment: life.sample.environment)
     let result = try await database.document("items/new").setData(["n": 1])
     #expect(result.version.rawValue > report.lastVersion)
     try await database.close()
   }
 
-  @Test func `An empty database is saved as one, and what was dropped stays away`() async throws {
+  @Test func `An empty database is saved as one, and dropped collections stay away`() async throws {
     let database = try await sample.open()
     try await database.close()
     #expect(try await salvage().isComplete)
@@ -186,7 +187,7 @@ import Testing
   // MARK: - Parts of files
 
   @Test(arguments: Seeds.first(6))
-  func `Whatever bit is turned over, what is saved was committed`(seed: UInt64) async throws {
+  func `Whatever bit is flipped, saved data was committed`(seed: UInt64) async throws {
     let life = try await Self.made()
     let before = try await life.contents(at: "db")
     var random = SeededRandom(seed: seed)
@@ -205,9 +206,9 @@ import Testing
       let what = "SEED=\(seed): \(name) at \(place)"
       let (report, saved) = try await life.check(
         before, what, to: "saved \(number)",
-        // The end of a log that was not closed may be gone without a trace.
+        // The end of an unclosed log may be gone without a trace.
         mayHide: part == "LOG-")
-      // A block is some kilobytes, so no single place takes much with it but the catalog's.
+      // A block is some kilobytes, so no single place loses much, except in the catalog.
       if report.collections.count == 2, damaged.count == bytes.count {
         #expect(saved.count > before.count / 2, "\(what): \(report.losses)")
       }
@@ -296,7 +297,7 @@ import Testing
   }
 
   @Test(.disabled(if: TestedEncryption.isOn))
-  func `Names that a damaged commit defined are in the next one, too`() async throws {
+  func `Names that a damaged commit defined are also in the next one`() async throws {
     let database = try await sample.open()
     for number in 0..<20 {
       try await database.document("items/i\(number)").setData([
@@ -358,7 +359,7 @@ import Testing
     try await saved.close()
   }
 
-  @Test func `Commits behind a hole in a log are saved`() async throws {
+  @Test func `Commits after a hole in a log are saved`() async throws {
     let database = try await sample.open()
     for number in 0..<20 {
       try await database.document("items/i\(number)").setData([
@@ -366,7 +367,7 @@ import Testing
       ])
     }
     let before = try await contents(at: "db")
-    // The last may be one made ahead of its use.
+    // The last may be one created before its use.
     let name = try #require(
       try sample.files("LOG-").last { try sample.bytes(of: $0).contains { $0 != 0 } })
     var bytes = try sample.bytes(of: name)
@@ -383,9 +384,9 @@ import Testing
     #expect(saved["items/i19"] != nil)
   }
 
-  // MARK: - What keeps it from being done
+  // MARK: - Refusals
 
-  @Test func `It changes nothing where it reads, and writes over nothing`() async throws {
+  @Test func `It changes nothing in its source, and overwrites nothing`() async throws {
     let life = try await Self.made(killed: false)
     func files() throws -> [String: [UInt8]] {
       try Dictionary(

@@ -9,7 +9,7 @@ import OndolTestKit
 struct SampleDatabase {
   let environment: Environment
 
-  /// Few rows fill a file, and values are apart from their keys early.
+  /// Few rows fill a file, and values are separated from their keys early.
   static var engineOptions: EngineOptions {
     var options = EngineOptions()
     options.memtableSize = 16 << 10
@@ -22,7 +22,7 @@ struct SampleDatabase {
     return options
   }
 
-  /// - Parameter environment: where it is; in memory by default.
+  /// - Parameter environment: the place; in memory by default.
   init(_ environment: Environment = .tested()) {
     self.environment = environment
   }
@@ -36,7 +36,7 @@ struct SampleDatabase {
     try await Database.verify(at: "db", depth: depth, environment: environment)
   }
 
-  /// Documents with values of many kinds, large ones among them, collections below documents, and
+  /// Documents with values of many kinds, including large ones, collections below documents, and
   /// every kind of index.
   func fill(_ database: Database, from first: Int = 0, count: Int = 120) async throws {
     let items = database.collection("items")
@@ -92,10 +92,10 @@ struct SampleDatabase {
 
   // MARK: - Damage
 
-  /// The names of its files that begin or end so.
+  /// The names of its files that begin or end with the text.
   ///
-  /// A file that was merged away stays until the last who reads it has ended, which may be a moment
-  /// after the database was closed. It is not among them: damage to it is damage to nothing.
+  /// A file that was merged away stays until its last reader has ended, possibly a moment after the
+  /// database was closed. It is not included, because damage to it damages nothing.
   func files(_ part: String) throws -> [String] {
     let left = (try? FileInspector(at: "db", environment: environment).leftFiles()) ?? []
     return try directory().list().filter { name in
@@ -112,21 +112,21 @@ struct SampleDatabase {
     return try file.read(at: 0, count: Int(file.size()))
   }
 
-  /// Puts a file with other bytes in the place of one.
+  /// Replaces a file's bytes.
   func replace(_ name: String, with bytes: [UInt8]) throws {
     let directory = try directory()
     try directory.remove(name)
     try directory.create(name).write(bytes.bytes, at: 0)
   }
 
-  /// Turns a bit over.
+  /// Flips a bit.
   func flip(_ name: String, at offset: Int, bit: Int = 3) throws {
     var bytes = try bytes(of: name)
     bytes[offset] ^= 1 << UInt8(bit)
     try replace(name, with: bytes)
   }
 
-  /// Opens the database, writes rows behind its back, and closes it.
+  /// Opens the database, writes rows without its knowledge, and closes it.
   func plant(_ write: (Database, inout Batch) async throws -> Void) async throws {
     let database = try await open()
     var batch = Batch()
@@ -147,7 +147,7 @@ extension SampleDatabase {
 }
 
 extension Database {
-  /// What the catalog knows of a pattern.
+  /// The catalog's entry of a pattern.
   func entry(_ collectionIDs: String...) async throws -> CollectionEntry? {
     let pattern = CollectionPattern(collectionIDs)
     return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in

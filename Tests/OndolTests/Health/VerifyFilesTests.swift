@@ -1,4 +1,4 @@
-// Damage to files, each kind of file in turn: it is found, and named for what it is.
+// Damage to files, each kind of file in turn: it is found, with its correct name.
 
 import OndolEngine
 import OndolTestKit
@@ -35,8 +35,8 @@ import Testing
     #expect(error?.code == .failedPrecondition)
   }
 
-  /// A merge that had done its work as the database was closed left its files, which nobody named
-  /// and only the next opening removed.
+  /// A merge that was done when the database was closed once left its files, which nothing named
+  /// and only the next open removed.
   @Test(arguments: Seeds.first(60))
   func `A closed database has no file that counts for nothing`(seed: UInt64) async throws {
     try await sample.make()
@@ -78,7 +78,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Where there is no database it says so`() async throws {
+  @Test func `A missing database is reported`() async throws {
     let missing = await #expect(throws: DatabaseError.self) { try await sample.verify() }
     #expect(missing?.code == .notFound)
     _ = try sample.environment.fileSystem.openDirectory(at: "db", create: true)
@@ -172,7 +172,7 @@ import Testing
 
   // MARK: - Logs of a database that was not closed
 
-  @Test func `Damage to acknowledged commits is an error, the remains of one no more`()
+  @Test func `Damage to acknowledged commits is an error, remains of a torn one are not`()
     async throws
   {
     let world = SimulatedWorld(seed: 1)
@@ -203,8 +203,8 @@ import Testing
     #expect(remains.first?.message.hasPrefix("40 bytes") == true)
   }
 
-  /// Recovery needs no such log, so that only whoever followed the database would have met it.
-  @Test func `Damage to commits that are kept to be read again is found`() async throws {
+  /// Recovery needs no such log, so only a follower of the database would have met it.
+  @Test func `Damage to commits in the kept history is found`() async throws {
     let options = Database.Options(changeRetention: .init(duration: nil, bytes: nil))
     let database = try await Database.open(
       at: "db", options: options, environment: sample.environment,
@@ -263,8 +263,8 @@ import Testing
       try await sample.make()
       let name = try #require(try sample.files(part).first)
       let bytes = try sample.bytes(of: name)
-      // Cut between two edits a manifest is an older one, which names files that are gone. Up to
-      // seven zeros fill an edit up, so of two cuts eight bytes apart one is within an edit.
+      // A manifest that is cut between two edits is an older one, which names files that are gone.
+      // Up to seven zeros fill an edit up, so one of two cuts eight bytes apart is inside an edit.
       var isNamed = false
       for length in [bytes.count / 2, bytes.count / 2 - 8] {
         try sample.replace(name, with: Array(bytes.prefix(length)))

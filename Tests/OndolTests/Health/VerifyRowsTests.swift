@@ -1,5 +1,5 @@
-// Rows that are sound as bytes and wrong as what they mean, written behind the database's back:
-// each is found, with the document it is about.
+// Rows with sound bytes and a wrong meaning, written without the database's knowledge: each is
+// found, with its document.
 
 import OndolEngine
 import OndolTestKit
@@ -10,7 +10,7 @@ import Testing
 @Suite struct `Verifying rows` {
   private let sample = SampleDatabase()
 
-  /// The rows of an index that a document has.
+  /// The rows of an index for a document.
   private func found(
     of id: String, in index: String, _ database: Database
   ) async throws -> (index: IndexDefinition, rows: [IndexRow]) {
@@ -48,7 +48,7 @@ import Testing
     try await expectOnly(.index, "items", "i15", saying: "'\(name)' lacks a row")
   }
 
-  @Test func `A row of a document that is no more is found`() async throws {
+  @Test func `A row of a missing document is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
       let (index, _) = try await found(of: "i15", in: "n,-name", database)
@@ -68,7 +68,7 @@ import Testing
     try await expectOnly(.index, "items", "i15", saying: "values that it does not have")
   }
 
-  @Test func `A wrong row in the place of a right one is found from both sides`() async throws {
+  @Test func `A wrong row that replaces a right one is found from both sides`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
       let (index, rows) = try await found(of: "i15", in: "n,-name", database)
@@ -97,7 +97,7 @@ import Testing
       let entry = try #require(try await database.entry("items"))
       var index = try #require(entry.indexes.first { $0.kind.condition != nil })
       index.kind.condition = nil
-      // Its n is 3, and the condition asks for more than 8.
+      // Its n is 3, and the condition requires more than 8.
       let row = index.rows(of: ["n": 3, "name": "item 20"], ancestors: [], id: "i20")[0]
       batch.put(row)
     }
@@ -173,7 +173,7 @@ import Testing
 
   // MARK: - The catalog
 
-  @Test func `A counter that is not above what is in use is found`() async throws {
+  @Test func `A counter that is not above the numbers in use is found`() async throws {
     try await sample.make()
     try await sample.plant { database, batch in
       let family = try await database.read(try database.engineSnapshot()) {
@@ -188,7 +188,7 @@ import Testing
     #expect(findings.allSatisfy { $0.kind == .catalog && $0.collection == "items" })
   }
 
-  @Test func `Rows in keyspaces that nobody has been given are found`() async throws {
+  @Test func `Rows in unassigned keyspaces are found`() async throws {
     try await sample.make()
     try await sample.plant { _, batch in
       let value: [UInt8] = [1]

@@ -1,5 +1,5 @@
 // Keys must compare as values do. All pairs of generated values are compared with an order that is
-// worked out in another way (ReferencePlace), more than half a million pairs in both directions.
+// computed in another way (ReferencePlace), more than half a million pairs in both directions.
 
 import OndolEngine
 import OndolTestKit
@@ -57,7 +57,8 @@ import Testing
       let value = samples.random.oneIn(3) ? samples.number() : samples.value()
       keys += [Self.key(value), Self.key(samples.variant(of: value))]
     }
-    // If one began another, it would begin its neighbour in the order as well.
+    // If one key were a prefix of another, it would be a prefix of its neighbour in the order as
+    // well.
     keys.sort { order($0, $1) < 0 }
     for (key, next) in zip(keys, keys.dropFirst()) where key != next {
       #expect(!next.starts(with: key), "seed \(seed)")
@@ -66,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(2))
-  func `Components behind each other compare one by one, each in its direction`(seed: UInt64) {
+  func `Consecutive components compare one by one, each in its direction`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<10_000 {
       let left = (0..<3).map { _ in samples.value(depth: 1) }
@@ -87,12 +88,12 @@ import Testing
     }
   }
 
-  @Test func `All of what is not a number has one key`() {
+  @Test func `All values that are not a number have one key`() {
     #expect(Self.key(.double(.nan)) == Self.key(.double(-Double.nan)))
     #expect(Self.key(.double(.nan)) == Self.key(.double(Double(nan: 5, signaling: false))))
   }
 
-  @Test func `A bound behind a component is behind everything that begins with it`() throws {
+  @Test func `A bound after a component is after everything that begins with it`() throws {
     var low = KeyWriter()
     low.append("a")
     var row = low

@@ -1,4 +1,4 @@
-// What KeyWriter wrote, KeyReader reads: whole components, cut ones, stamped ones, and damaged
+// KeyReader reads what KeyWriter wrote: whole components, truncated ones, stamped ones, and damaged
 // ones, which it must refuse without reading elsewhere.
 
 import OndolEngine
@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct KeyReaderTests {
   @Test(arguments: Seeds.first(2))
-  func `What was written is read back, in either direction`(seed: UInt64) throws {
+  func `Written keys are read back, in either direction`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<3_000 {
       let values = (0..<3).map { _ in samples.value() }
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `A component is cut behind 1024 bytes, and the reader knows`() throws {
+  @Test func `A component is cut after 1024 bytes, and the reader knows`() throws {
     let limit = KeyCoding.maximumComponentLength
     for descending in [false, true] {
       // The tag and the end take three bytes.
@@ -76,12 +76,12 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(2))
-  func `Cut components keep the order, and what follows them is found`(seed: UInt64) throws {
+  func `Cut components keep the order, and later ones are found`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     var keys: [(place: ReferencePlace, bytes: [UInt8], isCut: Bool)] = []
     for _ in 0..<150 {
       var value = samples.value(depth: 2)
-      // Long values, so that the limit falls into every kind of value.
+      // Long values, so that the limit is inside every kind of value.
       let filler = Value.string(String(repeating: "f", count: 950 + samples.random.below(70)))
       value =
         samples.random.oneIn(2) ? .array([filler, value, value]) : .map(["a": filler, "b": value])
@@ -143,7 +143,7 @@ import Testing
     #expect(writer.stamps.map(\.form) == [.orderedTime, .descendingTime])
   }
 
-  @Test func `A pending timestamp sorts behind every other`() {
+  @Test func `A pending timestamp sorts after every other`() {
     #expect(ValueOrder.compare(.pendingTimestamp, .timestamp(.maximum)) > 0)
   }
 

@@ -1,8 +1,7 @@
-// The scripts of keys: values and the bytes they are written as, and bytes and what they are read
-// as. Values are Extended JSON.
+// Scripts of keys: values and their bytes, and bytes and their values. Values are Extended JSON.
 //
 //   write        each value's key; the descending one must be the ascending one's complement
-//   order        whether each value's key comes behind that of the one before, or is the same
+//   order        whether each value's key comes after the previous one's, or is the same
 //   read         bytes in hexadecimal, and the component at their beginning
 
 import OndolEngine

@@ -1,5 +1,5 @@
-// Collections with another name: in one commit all that was there is there under the new one, for
-// whoever reads, queries, writes, listens, follows and saves, and nothing under the old one.
+// Renamed collections: one commit moves everything to the new name, for all reads, queries, writes,
+// listeners, followers and backups, and leaves nothing under the old one.
 
 import OndolEngine
 import OndolTestKit
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  /// Whether everything that `fill` made is below `name`, and nothing below `other`.
+  /// Checks that everything that `fill` made is below `name`, and nothing below `other`.
   private static func check(_ database: Database, _ name: String, not other: String) async throws {
     let users = database.collection(name)
     #expect(try await users.count.getAggregation().count == 30)
@@ -91,7 +91,7 @@ import Testing
     try await database.close()
     database = try await Self.open(world)
     try await Self.check(database, "people", not: "users")
-    // And back, which pictures of the time before must not hinder.
+    // And back, which earlier cached catalogs must not hinder.
     try await Self.rename("people", "users", in: database)
     await database.finishWhatWasBegun()
     try await Self.check(database, "users", not: "people")
@@ -129,7 +129,7 @@ import Testing
     #expect(try await database.verify(depth: .full).isEmpty)
   }
 
-  @Test func `Nothing is put on top of what is there, and names can be exchanged`() async throws {
+  @Test func `No rename overwrites a collection, and names can be exchanged`() async throws {
     let database = try await Database.underTest()
     try await database.document("a/x").setData(["n": "a"])
     try await database.document("b/x").setData(["n": "b"])
@@ -141,7 +141,7 @@ import Testing
     try await database.document("b/x").delete()
     try await database.collection("b").createIndex(on: ["n"])
     await #expect(throws: DatabaseError.self) { try await migrator.migrate(database) }
-    // What is neither there nor declared makes way.
+    // A collection that neither exists nor is declared makes way.
     try await database.collection("b").dropIndex(named: "n")
     try await migrator.migrate(database)
     #expect(try await database.document("b/x").getDocument()["n"] as String? == "a")
@@ -152,7 +152,7 @@ import Testing
     #expect(try await database.document("a/x").getDocument()["n"] as String? == "a")
     #expect(try await database.document("b/y").getDocument()["n"] as String? == "new a")
     #expect(try await database.listCollections().map(\.path).sorted() == ["a", "b"])
-    // A collection below documents, and what was left of another.
+    // A collection below documents, and the rest of another.
     try await database.document("a/x/one/d").setData(["f1": 1])
     try await database.document("a/x/two/d").setData(["f2": 1])
     try await database.document("a/x/two/d").delete()
@@ -160,7 +160,7 @@ import Testing
     #expect(try await database.document("a/x/two/d").getDocument()["f1"] as Int? == 1)
     try await database.document("a/x/two/e").setData(["f2": 1])
     #expect(try await database.verify(depth: .full).isEmpty)
-    // None is there to be renamed: a database that is new needs no migration.
+    // There is none to rename: a new database needs no migration.
     try await Self.rename("nothing", "something", in: database)
   }
 
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func `Who listens sees documents go here and come there`() async throws {
+  @Test func `Listeners see documents leave one name and arrive at the other`() async throws {
     let world = SimulatedWorld(seed: 4)
     let database = try await Self.open(world, keepsChanges: true)
     try await database.document("users/a").setData(["n": 1])
@@ -210,7 +210,7 @@ import Testing
     #expect(try await document.next()?.exists == true)
     try await database.document("people/b").setData(["n": 1])
     #expect(try await new.next()?.documents.map(\.documentID) == ["a", "b"])
-    // The feed tells the renaming, and nothing of records.
+    // The feed reports the renaming, and nothing about records.
     var feed = database.changes(since: token).makeAsyncIterator()
     let renamed = try await feed.next()
     #expect(renamed?.renamedCollection == .init(from: "users", to: "people"))
@@ -224,7 +224,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who follows another's database sees the same`() async throws {
+  @Test func `A follower of another process's database sees the same`() async throws {
     let world = SimulatedWorld(seed: 5)
     let database = try await Self.open(world)
     try await Self.fill(database)
@@ -248,7 +248,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Schemas and what an upgrade has left go along`() async throws {
+  @Test func `Schemas and unfinished upgrades move along`() async throws {
     let world = SimulatedWorld(seed: 6)
     var database = try await Self.open(world)
     for number in 0..<10 { try await database.document("a/d\(number)").setData(["n": number]) }

@@ -1,7 +1,7 @@
 // Random histories of an app that grows: versions with more and more migrations, documents written
-// between them, crashes in the middle and cancelled calls, failures that a later version can help.
-// After each step all documents are what a model says that has no notion of commits, and a dry run
-// told beforehand what would happen.
+// in between, crashes in the middle and cancelled calls, and failures that a later version can
+// repair. After each step all documents match a model without commits, and a dry run has predicted
+// the result.
 
 import OndolEngine
 import OndolTestKit
@@ -9,21 +9,21 @@ import Testing
 
 @testable import Ondol
 
-/// A step that an app's version has.
+/// A step of an app's version.
 private enum PlannedStep: Hashable {
-  /// Notes its number in each document's log; throws where `n` has this remainder by five.
+  /// Appends its number to each document's log. Throws if `n` has this remainder by five.
   case log(collection: String, number: Int, failing: Int?)
   case renameField(collection: String, from: String, to: String)
   case renameCollection(from: String, to: String)
-  /// Counts how often it ran.
+  /// Counts its runs.
   case run(number: Int)
 }
 
-/// What must be in the database.
+/// The expected contents of the database.
 private struct MigrationModel {
   struct Document: Equatable {
     var fields: [String: Value]
-    /// The steps it still lacks, by their place among all.
+    /// The steps that it still lacks, by their place among all.
     var lacking: [Int] = []
   }
 
@@ -49,7 +49,7 @@ private struct MigrationModel {
     }
   }
 
-  /// Has each document of a collection do what it lacks, all of it or nothing.
+  /// Applies to each document of a collection the steps that it lacks, all or none of them.
   mutating func settle(_ collection: String, helped: Bool) {
     for (id, document) in collections[collection] ?? [:] {
       var fields = document.fields
@@ -77,7 +77,7 @@ private struct MigrationModel {
     return true
   }
 
-  /// Documents that lack something.
+  /// Documents that lack a step.
   var failing: Set<String> {
     var failing: Set<String> = []
     for (collection, documents) in collections {
@@ -89,7 +89,7 @@ private struct MigrationModel {
   }
 }
 
-/// Takes a copy of the files at one of the moments at which it is asked to.
+/// Copies the files at one of the requested moments.
 private final class Saboteur: Sendable {
   private let state: Guarded<(left: Int, copy: SimulatedFileSystem?)>
   private let files: SimulatedFileSystem
@@ -136,7 +136,7 @@ private final class Saboteur: Sendable {
 
     // MARK: - The app
 
-    /// Collections that are there, those below documents among them.
+    /// The existing collections, including those below documents.
     private var paths: [String] { MigrationPropertyTests.roots + ["a/x/s", "a/x/t"] }
 
     mutating func write() async throws {
@@ -156,7 +156,7 @@ private final class Saboteur: Sendable {
             ? random.pick([random.decimal(), random.grid()]) : .string(name)
         }
         try await reference.setData(fields, durability: .process)
-        // What changes nothing leaves the document as old as it is.
+        // A migration that changes nothing leaves the document's version.
         guard model.collections[path]?[id]?.fields != fields else { continue }
         model.collections[path, default: [:]][id] = .init(fields: fields)
       }
@@ -264,7 +264,7 @@ private final class Saboteur: Sendable {
       #expect(dry == report, "SEED=\(seed)")
       #expect(try await migrator.pendingMigrations(in: database).isEmpty)
       let listed = try await database.listMigrations()
-      // What the app has written since is told until it is tried again.
+      // The report includes an app's later writes until they are tried again.
       let told = Set(listed.flatMap(\.failures).map(\.path))
       #expect(told.isSuperset(of: model.failing), "SEED=\(seed)")
       if isRetrying { #expect(told == model.failing, "SEED=\(seed)") }

@@ -1,5 +1,5 @@
-// Migrations: which are applied and when, what becomes of documents that cannot be changed, and
-// what a dry run tells.
+// Migrations: which are applied and when, the fate of documents that cannot be changed, and the
+// report of a dry run.
 
 import OndolEngine
 import OndolTestKit
@@ -32,7 +32,7 @@ import Testing
     return document.data()["log"]?.array?.compactMap(\.string) ?? []
   }
 
-  // MARK: - Which, and when
+  // MARK: - Order of migrations
 
   @Test func `Each is applied once, in the order in which they are registered`() async throws {
     let database = try await Database.underTest()
@@ -62,7 +62,7 @@ import Testing
     #expect(applied.map(\.name) == ["one", "two", "three"])
     #expect(applied.allSatisfy { ($0.finished ?? .minimum) >= $0.begun })
     #expect(try await migrator.pendingMigrations(in: database) == [])
-    // Nobody sees the records but here.
+    // The records are visible only here.
     #expect(try await database.listCollections().map(\.path).sorted() == ["items", "numbers"])
     #expect(try await database.verify(depth: .full).isEmpty)
   }
@@ -87,7 +87,7 @@ import Testing
     #expect(try await Self.log("items/a", database) == ["b", "c", "d"])
   }
 
-  @Test func `What is wrong with what was registered is said before anything is done`()
+  @Test func `Mistakes in the registration are reported before any work`()
     async throws
   {
     let database = try await Database.underTest()
@@ -143,7 +143,7 @@ import Testing
     #expect(try await database.document("items/a").getDocument()["one"] as Int? == 1)
   }
 
-  @Test func `Of two who call at the same time one does it, and the other waits`() async throws {
+  @Test func `One of two concurrent callers does it, and the other waits`() async throws {
     for seed in Seeds.first(20) {
       try SimulationExecutor.run(seed: seed) { executor in
         let world = SimulatedWorld(seed: seed, threads: executor)
@@ -170,7 +170,7 @@ import Testing
 
   // MARK: - Documents that cannot be changed
 
-  @Test func `They stay as they are, are told, and are changed when they can be`() async throws {
+  @Test func `They stay unchanged, are reported, and are changed when possible`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     for number in 0..<450 {
@@ -187,13 +187,13 @@ import Testing
     #expect(try await items.document("i1003").getDocument() == before)
     let listed = try await database.listMigrations()
     #expect(listed.map(\.failureCount) == [150] && listed[0].finished != nil)
-    // What the app writes is in today's form; the next migration begins with what is left.
+    // The app writes the current form, and the next migration begins with the rest.
     try await items.document("i1003").setData(["price": 1])
     try await Self.migrator("one", "two", failing: true).migrate(database)
     #expect(try await Self.log("items/i1003", database) == ["two"])
     #expect(try await Self.log("items/i1004", database) == ["one", "two"])
     #expect(try await database.listMigrations().map(\.failureCount) == [149, 0])
-    // Nothing is tried again before it is asked for.
+    // Nothing is tried again before a request.
     let repaired = Self.migrator("one", "two")
     #expect(try await repaired.migrate(database) == MigrationReport())
     let retried = try await repaired.migrate(database, retryingFailures: true)
@@ -204,7 +204,7 @@ import Testing
     #expect(try await repaired.migrate(database, retryingFailures: true) == MigrationReport())
   }
 
-  @Test func `What cannot be stored is a failure of its document alone`() async throws {
+  @Test func `An unstorable result is a failure of its document alone`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.createIndex(on: ["code"], unique: true)
@@ -231,7 +231,7 @@ import Testing
 
   // MARK: - Dry runs, progress, cancelling
 
-  @Test func `A dry run tells what happens then, and changes nothing`() async throws {
+  @Test func `A dry run predicts the result, and changes nothing`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await Database.open(at: "/db", environment: world.environment)
     let people = database.collection("people")
@@ -268,7 +268,7 @@ import Testing
     #expect(try await people.listIndexes().map(\.name) == ["name unique"])
     let report = try await migrator.migrate(database)
     #expect(dry == report)
-    // What failed at first is tried with each step behind it, and fails there.
+    // A document that failed at first is tried with each later step, and fails there.
     #expect(report.migrations.map(\.failureCount) == [0, 5])
     #expect(report.migrations.map(\.rewritten) == [225 + 225, 226])
     let users = database.collection("users")
@@ -278,7 +278,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who only reads can try a migration, and cannot carry it out`() async throws {
+  @Test func `A reader can try a migration, and cannot carry it out`() async throws {
     let world = SimulatedWorld(seed: 2)
     let database = try await Database.open(at: "/db", environment: world.environment)
     try await database.document("items/a").setData(["price": 1])
@@ -295,7 +295,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `One that was cancelled goes on where it was`() async throws {
+  @Test func `A cancelled one continues where it was`() async throws {
     let database = try await Database.underTest()
     for number in 0..<1_000 {
       try await database.document("items/i\(number)").setData(["n": number], durability: .memory)
@@ -323,7 +323,7 @@ import Testing
 
   // MARK: - Fields
 
-  @Test func `What is declared of a field is declared of its new name`() async throws {
+  @Test func `A field's declarations move to its new name`() async throws {
     let world = SimulatedWorld(seed: 3)
     let database = try await Database.open(at: "/db", environment: world.environment)
     let diary = database.collection("diary")

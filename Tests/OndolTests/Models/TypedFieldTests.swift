@@ -1,4 +1,4 @@
-// Which field a property is stored in: found out from the type itself, whatever its coding is like.
+// The field in which a property is stored: found from the type itself, whatever its coding.
 
 import Foundation
 import OndolTestKit
@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ondol
 
-/// A type with all that makes fields hard to find.
+/// A type with everything that makes fields hard to find.
 private struct Ware: Codable, Sendable, Equatable {
   enum Kind: String, Codable, CaseIterable { case lamp, chair, desk }
   enum Size: Int, Codable, CaseIterable { case small = 3, large = 9 }
@@ -82,7 +82,7 @@ private struct Branch: Codable, Sendable {
   var next: [String: Branch]?
 }
 
-/// Takes what it is told about only.
+/// Accepts only some values.
 private struct Even: Codable, Sendable, Equatable, FieldExamples {
   var number: Int
   static var fieldExamples: [Even] { [Even(number: 2), Even(number: 4)] }
@@ -154,9 +154,9 @@ private struct Pictured: Codable, Sendable {
     #expect(try name(\.changed, fields) == "changed")
     #expect(try name(\.deleted, fields) == "deleted")
     #expect(try fields.path(of: ModelProperty(\.id)).isDocumentID)
-    // Always what the field holds, so it may stand for it.
+    // Always equal to the field's value, so it may represent it.
     #expect(try name(\.alias, fields) == "name")
-    // By way of properties, as in the closure of where(_:).
+    // Through properties, as in the closure of where(_:).
     let properties = ModelProperties<Ware>()
     #expect("\(try fields.path(of: properties.maker.place.city))" == "maker.place.city")
   }
@@ -189,7 +189,7 @@ private struct Pictured: Codable, Sendable {
     #expect(try name(\.other, fields) == "other")
   }
 
-  @Test func `What is in no field is refused when it is asked about`() async throws {
+  @Test func `A query on a property without a field is refused`() async throws {
     let database = try await Database.underTest()
     let wares = try database.collection("wares", of: Ware.self)
     let error = await #expect(throws: DatabaseError.self) {

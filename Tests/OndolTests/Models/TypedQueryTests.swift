@@ -1,4 +1,5 @@
-// Typed collections beside untyped ones: they ask the same, store the same and hear the same.
+// Typed collections beside untyped ones: they send the same queries, store the same documents and
+// receive the same events.
 
 import Foundation
 import OndolTestKit
@@ -25,7 +26,7 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
 }
 
 @Suite struct `Typed queries` {
-  /// One condition, said in both ways.
+  /// One condition, in both forms.
   private static func condition(
     _ random: inout SeededRandom
   ) -> (typed: TypedFilter<Article>, untyped: Filter) {
@@ -93,7 +94,7 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
   }
 
   @Test(arguments: Seeds.first(5))
-  func `Random ones find what untyped ones find`(seed: UInt64) async throws {
+  func `Random typed queries find what untyped ones find`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
     let items = try database.collection("items", of: Article.self)
@@ -179,7 +180,7 @@ private struct Article: Codable, Sendable, Equatable, Identifiable {
     #expect(try await items.group(by: \.tags).minimum(\.name) == [["oak"]: "chair"])
     #expect(
       try await items.where(\.price < 25).group(by: \.tags).maximum(\.price) == [["oak"]: 20])
-    // A key that is there and nil is no group of an optional property.
+    // A key with nil is not a group of an optional property.
     try await items.collection.document("lamp").updateData(["weight": Value.null])
     #expect(try await items.group(by: \.weight).count() == [2.5: 1])
     try await items.collection.document("odd").setData(["name": 5, "price": 1])

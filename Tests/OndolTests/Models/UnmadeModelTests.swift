@@ -1,4 +1,4 @@
-// Types with a property whose values cannot be made up: stored and read, and asked about in all
+// Types with a property whose values cannot be made up: stored and read, and queried by everything
 // else.
 
 import OndolTestKit
@@ -11,7 +11,7 @@ private enum Shape: Codable, Sendable, Equatable {
   case square(side: Double)
 }
 
-/// Takes texts with an @ only.
+/// Accepts only texts with an @.
 private struct Address: Codable, Sendable, Equatable {
   var text: String
 
@@ -87,13 +87,13 @@ private struct Drawing: Codable, Sendable, Equatable {
     let found = items.where { $0.drawnName.comparing(.folded) == "SUN" }
     #expect(try await found.getDocuments().map(\.id) == ["a"])
     #expect(try await found.explain().indexName == name)
-    // What no property tells, a name does.
+    // A field that no property reveals needs its name.
     let squares = items.collection.whereField("shape.square.side", isEqualTo: 2)
     #expect(try await squares.getDocuments().documents.map(\.documentID) == ["b"])
     try await items.collection.database.close()
   }
 
-  @Test func `What is not sure is refused, and says what to do`() async throws {
+  @Test func `Uncertain properties are refused, and the error says what to do`() async throws {
     let items = try await filled()
     let shaped = await #expect(throws: DatabaseError.self) {
       try await items.where(\.shape == .circle(radius: 1)).getDocuments()
@@ -102,7 +102,8 @@ private struct Drawing: Codable, Sendable, Equatable {
     #expect(shaped?.field == "shape")
     #expect(shaped?.message.contains("FieldExamples") == true)
     #expect(shaped?.message.contains("whereField(\"shape\"") == true)
-    // Another name than the property's, a wrapper, what is worked out, what is behind the shape.
+    // Another name than the property's, a wrapper, a computed value, and something outside the
+    // shape.
     for filter in [\Drawing.price == 5, \.id == "a", \.loudName == "SUN"] {
       let error = await #expect(throws: DatabaseError.self) {
         try await items.where(filter).getDocuments()

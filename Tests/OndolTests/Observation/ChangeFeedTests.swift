@@ -1,5 +1,5 @@
-// The change feed: what it tells, where it can begin, what it costs. Whether it tells every commit
-// whatever happens is for ChangePropertyTests.
+// The change feed: its reports, its possible beginnings, its costs. ChangePropertyTests checks that
+// it reports every commit whatever happens.
 
 import OndolTestKit
 import Testing
@@ -73,9 +73,9 @@ import Testing
     }
   }
 
-  // MARK: - What is told
+  // MARK: - Received changes
 
-  @Test func `A commit is told with its documents before and after it`() async throws {
+  @Test func `A commit comes with its documents before and after it`() async throws {
     let database = try await Self.open()
     let (a, b) = (database.document("c/a"), database.document("c/x/d/b"))
     let start = try database.changeToken()
@@ -102,7 +102,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A write that changes nothing is not told, nor is the making of an index`()
+  @Test func `The feed omits writes that change nothing, and created indexes`()
     async throws
   {
     let database = try await Self.open()
@@ -117,7 +117,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A dropped collection is told by its name`() async throws {
+  @Test func `A dropped collection is reported by its name`() async throws {
     let database = try await Self.open()
     try await Self.write(2, database)
     let token = try database.changeToken()
@@ -132,7 +132,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What was told before a collection was dropped can be read after it`() async throws {
+  @Test func `Changes from before a drop can be read after it`() async throws {
     let database = try await Self.open()
     let start = try database.changeToken()
     try await Self.write(2, database)
@@ -237,7 +237,7 @@ import Testing
 
   // MARK: - Trimming
 
-  @Test func `What is too much goes, the oldest first`() async throws {
+  @Test func `Excess changes are deleted, the oldest first`() async throws {
     let fileSystem = SimulatedFileSystem()
     let limit = 64 << 10
     var tokens: [ChangeToken] = []
@@ -260,7 +260,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What is too old goes`() async throws {
+  @Test func `Old changes are deleted`() async throws {
     let fileSystem = SimulatedFileSystem()
     let retention = Database.ChangeRetention(duration: .seconds(3_600), bytes: nil)
     let token = try await Self.live(0..<10, fileSystem, retention: retention)[0]

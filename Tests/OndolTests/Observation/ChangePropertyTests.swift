@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct ChangePropertyTests {
   @Test(arguments: [false, true])
-  func `Whatever happened meanwhile, who comes back is told all of it`(onStore: Bool) throws {
+  func `A returning reader receives everything that happened in the meantime`(onStore: Bool) throws
+  {
     var counts = ChangeCounts()
     for seed in Seeds.first(40) {
       do {
@@ -21,7 +22,7 @@ import Testing
         + " \(counts.resumptions) stretches, \(counts.lost) lost, \(counts.keptLogs) logs kept,"
         + " \(counts.results) results with \(counts.differences) differences,"
         + " \(counts.forgotten) places forgotten")
-    // One seed alone, or a few, need not come upon everything.
+    // One seed alone, or a few, need not meet everything.
     guard counts.lives > 100 else { return }
     #expect(counts.told > counts.commits / 2)
     #expect(counts.differences > counts.results)
@@ -29,10 +30,10 @@ import Testing
     #expect(onStore || counts.keptLogs > counts.lives)
   }
 
-  /// With seed 22 a log was begun while commits of the one before were visible and not yet in it,
-  /// which a feed took for damage.
+  /// With seed 22 a log was once begun while commits of the one before were visible and not yet in
+  /// it, which a feed took for damage.
   @Test(arguments: Seeds.first(24))
-  func `Several writers are told in the order of their commits`(seed: UInt64) throws {
+  func `Commits of several writers arrive in their order`(seed: UInt64) throws {
     let (writers, writes) = (4, 40)
     let changes = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)

@@ -1,6 +1,6 @@
-// Listeners in a database that is open for reading only: they are told what its writer does,
-// without being asked to look, and nobody looks when nobody listens. On the disk the reader is
-// woken by the system; in memory and in simulated worlds it looks from time to time.
+// Listeners in a database that is open only for reading: they receive the writer's commits without
+// a request to look, and nothing looks while nobody listens. On the disk the system wakes the
+// reader. In memory and in simulated worlds it looks from time to time.
 
 import Foundation
 import OndolEngine
@@ -40,10 +40,10 @@ import Testing
     #expect(!reader.audience.isServed)
   }
 
-  // MARK: - What it is told
+  // MARK: - Received changes
 
   @Test(arguments: [false, true])
-  func `It hears of commits from the first on, though nobody refreshes`(onDisk: Bool) async throws {
+  func `It receives commits from the first on, without a refresh`(onDisk: Bool) async throws {
     try await withBoth(onDisk: onDisk) { writer, reader in
       var documents = reader.collection("items").order(by: "n").snapshots.makeAsyncIterator()
       var one = reader.document("items/a").snapshots.makeAsyncIterator()
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `It hears of a writer that closes, opens again, flushes and merges`() async throws {
+  @Test func `It follows a writer that closes, reopens, flushes and merges`() async throws {
     try await withBoth(onDisk: true) { first, reader in
       let items = reader.collection("items")
       var snapshots = items.snapshots.makeAsyncIterator()
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `A dropped collection is empty, and one made again is the new one`() async throws {
+  @Test func `A dropped collection is empty, and a recreated one is the new one`() async throws {
     try await withBoth(onDisk: false) { writer, reader in
       try await writer.document("items/a").setData(["n": 1])
       var snapshots = reader.collection("items").snapshots.makeAsyncIterator()
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `Joins, groups and what is asked anew follow, too`() async throws {
+  @Test func `Joins, groups and repeated queries also follow`() async throws {
     try await withBoth(onDisk: false) { writer, reader in
       try await writer.document("items/a").setData(["owner": "ann", "n": 1])
       let items = reader.collection("items")
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `A step that the app asks for is told like any other`() async throws {
+  @Test func `A step on the app's request is delivered like any other`() async throws {
     try await withBoth(onDisk: false) { writer, reader in
       var snapshots = reader.collection("items").order(by: "n").snapshots.makeAsyncIterator()
       _ = try await snapshots.next()
@@ -150,7 +150,7 @@ import Testing
 
   // MARK: - Ends
 
-  @Test func `Nobody looks at the files when nobody listens`() async throws {
+  @Test func `Without listeners nothing reads the files`() async throws {
     try SimulationExecutor.run(seed: 7) { executor in
       let world = SimulatedWorld(seed: 7, threads: executor)
       let writer = try await open(.readWrite, world.environment)
@@ -167,7 +167,7 @@ import Testing
       snapshots = nil
       #expect(reader.audience.count == 0)
       #expect(!reader.audience.isServed)
-      // What was begun ends.
+      // All work that began ends.
       for _ in 0..<100 { await executor.doze() }
       let last = world.fileSystem.operations
       for _ in 0..<100 { await executor.doze() }
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func `A database that is gone is an error to those who listen`() async throws {
+  @Test func `A removed database is an error for listeners`() async throws {
     try SimulationExecutor.run(seed: 3) { executor in
       let world = SimulatedWorld(seed: 3, threads: executor)
       let writer = try await open(.readWrite, world.environment)
@@ -280,12 +280,12 @@ import Testing
         engine = writer.engine
         for number in 0..<4 {
           let made = try await writer.document("items/d\(life)-\(number)").setData(["n": number])
-          // Sometimes told before the writer is lost, sometimes after.
+          // Sometimes delivered before the writer is lost, sometimes after.
           guard (life + number).isMultiple(of: 3) else { continue }
           while let change = try await feed.next(), change.version < made.version {}
         }
       }
-      // Let go of and not closed: the next one finds an unclean end.
+      // Released and not closed: the next one finds an unclean end.
       for _ in 0..<100_000 where engine != nil { await Task.yield() }
     }
     let writer = try await open(.readWrite, environment, keeps: .init())
@@ -303,7 +303,7 @@ import Testing
     try await writer.close()
   }
 
-  @Test func `A reader is told what is different in a result since a token`() async throws {
+  @Test func `A reader receives the differences of a result since a token`() async throws {
     let environment = Environment.memory()
     let writer = try await open(.readWrite, environment, keeps: .init())
     for number in 0..<5 { try await writer.document("items/d\(number)").setData(["n": number]) }
@@ -313,7 +313,7 @@ import Testing
     try await writer.document("items/d9").setData(["n": 9])
     var snapshots = reader.collection("items").order(by: "n").snapshots(since: token)
       .makeAsyncIterator()
-    // What the reader sees may be as of before the two, in between, or after.
+    // The reader may see the state before the two, in between, or after.
     var list = ["d0", "d1", "d2", "d3", "d4"]
     while list != ["d0", "d2", "d3", "d4", "d9"] {
       let snapshot = try #require(try await snapshots.next())
@@ -330,7 +330,7 @@ import Testing
     try await writer.close()
   }
 
-  @Test func `Where the writer keeps no changes there is no feed`() async throws {
+  @Test func `A reader has no feed if the writer keeps no changes`() async throws {
     try await withBoth(onDisk: false) { _, reader in
       let error = await #expect(throws: DatabaseError.self) {
         for try await _ in reader.changes() {}

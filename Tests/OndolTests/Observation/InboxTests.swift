@@ -1,5 +1,5 @@
-// What a listener that does not ask costs: at most so many documents, and so many bytes of them,
-// wait for it. When it asks again it is told the truth all the same.
+// The cost of an idle listener: at most a number of documents, and a number of bytes of them, wait
+// for it. When it reads again it still receives the truth.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct InboxTests {
-  // Documents were counted, and not their bytes: 1,900 of 200 kB kept 300 MB.
+  // Documents were once counted, and not their bytes: 1,900 of 200 kB kept 300 MB.
   @Test func `A listener that does not ask keeps a bounded number of bytes waiting`() async throws {
     let database = try await Database.underTest()
     let papers = database.collection("papers")
@@ -25,7 +25,7 @@ import Testing
       try await papers.document("p\(number)").updateData(["isRead": true], durability: .memory)
       most = max(most, database.metrics.pendingChanges)
     }
-    // Each waits as it was and as it is.
+    // Each waits with its earlier and its later state.
     #expect(most * 2 * length <= 4 << 20)
     #expect(most > 0)
     #expect(try await listener.next()?.count == 100)

@@ -1,6 +1,6 @@
-// Listen cases others published for the system whose events these are. Each step of a case becomes
-// one commit, and the snapshot that follows is compared: documents, kinds and indices of changes.
-// Cases about the protocol between a client and its server have no meaning here.
+// Published listen cases for the system that has these events. Each step of a case becomes one
+// commit, and the next snapshot is compared: documents, kinds and indices of changes. Cases about
+// the protocol between a client and its server have no meaning here.
 
 import Foundation
 import Testing
@@ -14,8 +14,8 @@ private let folder = URL(filePath: #filePath)
 private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 
 @Suite struct ListenConformanceTests {
-  /// Targets that are added, removed and reset, and a document that changes without its update time
-  /// doing so, cannot be in an embedded database.
+  /// An embedded database cannot have targets that are added, removed and reset, or a document that
+  /// changes without changing its update time.
   private static let aboutTheProtocol: Set<String> = [
     "listen-nomod.json", "listen-removed-target-ids.json", "listen-reset.json",
     "listen-target-add-nop.json", "listen-target-add-wrong-id.json",
@@ -41,12 +41,12 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
     #expect(cases == 8)
   }
 
-  /// What is wrong with the snapshots a case leads to, or nil.
+  /// Returns what is wrong with the snapshots of a case; nil if nothing is.
   private func problem(with test: ListenCase) async throws -> String? {
     let database = try await Database.underTest()
     let query = database.collection("C").order(by: "a")
     var steps = test.steps[...]
-    // What is there when listening begins.
+    // The state when listening begins.
     try await commit(steps.popFirst() ?? [], in: database)
     var snapshots = query.snapshots.makeAsyncIterator()
     for expected in test.snapshots {
@@ -76,7 +76,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
   }
 }
 
-/// A change as far as the cases tell it.
+/// A change, as far as the cases describe it.
 private struct Change: Equatable, CustomStringConvertible {
   var kind: String
   var id: String
@@ -115,7 +115,7 @@ private struct ListenCase: Decodable {
   var responses: [ListenResponse]
   var snapshots: [ListenSnapshot]
 
-  /// What comes before each moment at which the server says that all is there.
+  /// The messages before each one in which the server reports completeness.
   var steps: [[ListenResponse]] {
     var steps: [[ListenResponse]] = [[]]
     var isCurrent = false

@@ -1,5 +1,5 @@
-// Listening, beginning to end: what each kind of listener is told, and that each way of ending
-// leaves nothing behind.
+// Listening from beginning to end: what each kind of listener receives, and that each way of ending
+// leaves nothing.
 
 import OndolEngine
 import OndolTestKit
@@ -22,7 +22,7 @@ import Testing
     #expect(database.observers.watchCount == 0)
   }
 
-  @Test func `A query's listener is told of one step a commit`() async throws {
+  @Test func `A query's listener receives one step for each commit`() async throws {
     try await withItems { database, items in
       var snapshots = items.order(by: "count").snapshots.makeAsyncIterator()
       let first = try #require(try await snapshots.next())
@@ -53,13 +53,13 @@ import Testing
     }
   }
 
-  @Test func `What concerns nobody wakes nobody`() async throws {
+  @Test func `A commit that affects no listener wakes none`() async throws {
     try await withItems { _, items in
       var snapshots = items.whereField("count", isGreaterThan: 2).snapshots.makeAsyncIterator()
       #expect(try await snapshots.next()?.count == 1)
       try await items.document("b").setData(["count": 0])
       try await items.document("b").setData(["count": 7])
-      // The commit in between had nothing to tell.
+      // The commit in between had nothing to report.
       #expect(try await snapshots.next()?.documentChanges.map(\.type) == [.added])
     }
   }
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `Live aggregates are those of a query asked again`() async throws {
+  @Test func `Live aggregates equal those of a new query`() async throws {
     try await withItems { _, items in
       let aggregate = items.whereField("owner", isEqualTo: "ann").aggregate([
         .count(), .sum("count"), .average("count"), .minimum("count"), .maximum("count"),
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `A join is told of what its results refer to`() async throws {
+  @Test func `A join receives changes of the documents that its results refer to`() async throws {
     try await withItems { database, items in
       let ann = database.document("users/ann")
       let friend = database.document("elsewhere/bob")
@@ -197,7 +197,7 @@ import Testing
     #expect(try await late.next() == nil)
   }
 
-  @Test func `Those who listen to a collection that is dropped see it empty`() async throws {
+  @Test func `Listeners to a dropped collection see it empty`() async throws {
     try await withItems { database, items in
       var snapshots = items.snapshots.makeAsyncIterator()
       var group = database.collectionGroup("items").count.snapshots.makeAsyncIterator()
@@ -220,7 +220,7 @@ import Testing
     }
   }
 
-  @Test func `A listener that never asks costs no more the more is written`() async throws {
+  @Test func `An idle listener costs the same, however much is written`() async throws {
     try await withItems { database, items in
       let plan = items.query
       var snapshots = plan.snapshots.makeAsyncIterator()

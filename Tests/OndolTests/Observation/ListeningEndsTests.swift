@@ -1,6 +1,6 @@
-// Every way in which listening of every kind can end, in the database that is written and beside
-// its writer: nothing is left behind, neither who listens nor what is kept up to date for them, no
-// change that waits, no task, and in the end not the database either.
+// Every way in which listening of every kind can end, in the writing database and beside its
+// writer. Nothing is left: no listener, no live result, no waiting change, no task, and finally not
+// the database either.
 
 import OndolEngine
 import OndolTestKit
@@ -20,7 +20,7 @@ import Testing
 
   private struct Thrown: Error {}
 
-  /// Listens, and shows each element's coming to `body` until that says that it is enough.
+  /// Listens, and passes each element to `body` until that returns that it is enough.
   private static func listen(
     _ kind: Kind, _ database: Database, since token: ChangeToken, asks: Bool = true,
     _ body: () throws -> Bool
@@ -51,7 +51,7 @@ import Testing
     for try await _ in elements where try !body() { break }
   }
 
-  /// Has somebody listen, and ends it.
+  /// Begins listening, and ends it.
   private static func listen(
     _ kind: Kind, until end: End, _ database: Database, _ writer: Database, _ token: ChangeToken
   ) async throws {
@@ -90,7 +90,7 @@ import Testing
       case .closing: try await database.close()
       case .droppingTheCollection:
         try await writer.collection("items").drop()
-        // Whoever still listens goes on.
+        // The remaining listeners continue.
         try await writer.document("items/a").setData(["n": 2, "owner": "ann"])
         task.cancel()
       default: task.cancel()
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases, End.allCases)
-  func `nothing is left behind`(kind: Kind, end: End) async throws {
+  func `nothing is left`(kind: Kind, end: End) async throws {
     for access in [Database.Access.readWrite, .readOnly] {
       weak var engine: Engine?
       weak var freed: Database?
@@ -124,7 +124,7 @@ import Testing
         #expect(!database.audience.isServed, "\(access)")
         (engine, freed) = (database.engine, database)
       }
-      // Nobody has closed it, but for one way; what was begun in the background ends.
+      // Nothing has closed it, except in one way. The background work ends.
       for _ in 0..<100_000 where engine != nil || freed != nil { await Task.yield() }
       #expect(freed == nil, "\(access)")
       #expect(engine == nil, "\(access)")

@@ -1,6 +1,6 @@
-// Sessions in random histories: whatever a client has put together from the steps so far is, for
-// each of its targets, what the database held at the commit that the last step names. The truth is
-// kept beside the database as it was after every commit.
+// Sessions in random histories: for each target, a client's state from the steps so far is the
+// database's state at the commit of the last step. The test keeps the true state after every commit
+// beside the database.
 
 import OndolEngine
 import OndolTestKit
@@ -39,7 +39,7 @@ import Testing
     #expect(second.completed == [])
   }
 
-  @Test func `A document that leaves a result is told from one that is gone`() async throws {
+  @Test func `A document that leaves a result is distinguished from a deleted one`() async throws {
     let database = try await Database.underTest()
     let collection = database.collection("c")
     for id in ["left", "gone"] { try await collection.document(id).setData(["n": 1]) }
@@ -57,7 +57,8 @@ import Testing
     #expect(step.changes.allSatisfy { $0.targets.isEmpty && $0.left == [1] })
   }
 
-  @Test func `A client that comes back is told the difference, or to begin again`() async throws {
+  @Test func `A client that comes back receives the difference, or must begin again`() async throws
+  {
     var options = Database.Options()
     options.changeRetention = Database.ChangeRetention()
     let database = try await Database.inMemory(options: options)
@@ -94,7 +95,7 @@ import Testing
   }
 }
 
-/// One history: commits, targets that come and go, and a client that asks now and then.
+/// One history: commits, targets that come and go, and a client that sometimes asks.
 private struct SessionTrial {
   struct Problem: Error, CustomStringConvertible {
     let description: String
@@ -103,7 +104,7 @@ private struct SessionTrial {
   private typealias State = [String: Int64]
 
   private var random: SeededRandom
-  /// What the client has of each target: the number in each document.
+  /// The client's state of each target: the number in each document.
   private var client: [Int32: State] = [:]
   private var active: [Int32: (name: String, holds: (String, Int64) -> Bool, limit: Int?)] = [:]
   /// The collection after each commit.
@@ -188,7 +189,7 @@ private struct SessionTrial {
     client[id] = nil
   }
 
-  /// Takes a step, which may have nothing to tell.
+  /// Takes a step, which may be empty.
   private mutating func take(from session: ListeningSession) async throws {
     let step = try await session.takeStep()
     steps += 1

@@ -1,5 +1,5 @@
-// The objects for user interfaces, through the Observation framework alone: what a view that reads
-// them would be told.
+// The objects for user interfaces, through the Observation framework alone: the notifications of a
+// view that reads them.
 
 import Foundation
 import Observation
@@ -13,7 +13,7 @@ private struct LiveItem: Codable, Equatable {
   var count: Int
 }
 
-/// Says each time it is decoded, and whether that is on the main thread.
+/// Records each decoding, and whether it happens on the main thread.
 private struct NotedItem: Decodable, Sendable {
   static let decodings = Guarded<[(name: String, isOnMain: Bool)]>([])
 
@@ -45,7 +45,7 @@ private struct NotedItem: Decodable, Sendable {
       }
       if holds { return }
       for await _ in changed {}
-      // The change is about to be made when this is told.
+      // This notification comes just before the change.
       await Task.yield()
     }
   }
@@ -113,7 +113,7 @@ private struct NotedItem: Decodable, Sendable {
     try await database.close()
   }
 
-  @Test func `A query that cannot be asked is an error to show, and is asked again when told to`()
+  @Test func `An invalid query is an error to show, and runs again on request`()
     async throws
   {
     let database = try await Database.underTest()
@@ -132,7 +132,7 @@ private struct NotedItem: Decodable, Sendable {
     try await items.document("a").setData(["count": 1])
     let unread = (0..<10).map { _ in LiveQuery(items.order(by: "count"), as: LiveItem.self) }
     let document = LiveDocument(items.document("a"), as: LiveItem.self)
-    // Whoever listens is known to the observers when its first result comes.
+    // A listener is registered with the observers when its first result comes.
     let live = LiveQuery(items, as: LiveItem.self)
     await wait(until: { live.isLoaded })
     #expect(database.observers.count == 1)

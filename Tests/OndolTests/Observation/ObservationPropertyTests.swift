@@ -1,4 +1,4 @@
-// Listeners in random histories, in the database that is written and beside its writer: see
+// Listeners in random histories, in the writing database and beside its writer: see
 // ObservationTrial.
 
 import OndolTestKit
@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ObservationPropertyTests {
   @Test(arguments: [(ObservationTrial.Place.inWriter, 150), (.besideWriter, 40)])
-  func `Whatever happens in whatever order, listeners are told what happened`(
+  func `Listeners receive what happened, in any order of events`(
     place: ObservationTrial.Place, histories: Int
   ) throws {
     var counts = ObservationCounts()

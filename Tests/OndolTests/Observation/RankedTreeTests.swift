@@ -1,4 +1,5 @@
-// The tree of a live result against a sorted array, and what two trees differ in against two sets.
+// The tree of a live result compared with a sorted array, and the difference of two trees compared
+// with two sets.
 
 import OndolTestKit
 import Testing
@@ -20,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(3))
-  func `Whatever goes in and out, it is the sorted list, and old ones stay`(
+  func `After any insertions and removals it is the sorted list, and old versions stay`(
     seed: UInt64
   ) async throws {
     let database = try await Database.underTest()

@@ -1,4 +1,4 @@
-// A watch by itself, with a view that a test can tell to go stale.
+// A watch by itself, with a view that a test can make stale.
 
 import OndolEngine
 import OndolTestKit
@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ondol
 
-/// Counts documents, but for one whose change does not say what the count is.
+/// Counts documents, except for one whose change does not reveal the count.
 private struct Tally: LiveView {
   var count: Int
   private(set) var isStale = false
@@ -34,9 +34,9 @@ private struct Tally: LiveView {
       stamps: .unread)
   }
 
-  /// A live count was one behind until the next change: the view that had gone stale had counted
-  /// the document already, so the evaluation that followed seemed to bring nothing new.
-  @Test func `An evaluation is told when nobody was told what it brings`() async throws {
+  /// A live count was once off by one until the next change. The stale view had already counted the
+  /// document, so the evaluation that followed seemed to bring nothing new.
+  @Test func `An evaluation notifies if its result was not delivered yet`() async throws {
     let truth = Guarded((count: 1, sequence: UInt64(1)))
     let watch = Watch<Tally>(Outages(nil)) { (_) throws(DatabaseError) in
       let (count, sequence) = truth.withLock { $0 }
@@ -54,9 +54,10 @@ private struct Tally: LiveView {
     #expect(second?.view.count == 2)
   }
 
-  /// A listener who was slow was told the same result twice: what another one had been shown in
-  /// between was taken back by the time it asked.
-  @Test func `What was taken back is no news to who missed it`() async throws {
+  /// A slow listener once received the same result twice: the change that another one had been
+  /// shown in between was undone by the time it asked.
+  @Test func `A change that was undone is not delivered to a listener that missed it`() async throws
+  {
     let watch = Watch<Tally>(Outages(nil)) { (_) throws(DatabaseError) in
       Evaluation(
         view: Tally(count: 1),

@@ -1,5 +1,5 @@
-// What is left of a collection with a key of its own for those who have the database's key and not
-// this one: nothing, in no file and at no time. And once it was dropped, the key itself is nowhere.
+// What remains of a collection with a key of its own for people with the database's key and without
+// this one: nothing, in no file and at no time. After a drop, the key itself is nowhere.
 
 import OndolEngine
 import OndolTestKit
@@ -13,7 +13,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
 private struct GlassHouse {
   let vault: GlassVault
   let place: EncryptedPlace
-  /// What no file may have.
+  /// The data that no file may contain.
   var secrets: Secrets
   private var random: SeededRandom
   private let fields: [String]
@@ -25,7 +25,7 @@ private struct GlassHouse {
     var place = EncryptedPlace()
     place.seed = seed
     self.place = place
-    // Not the seed of the place's chance, which salts and nonces are drawn from.
+    // Not the seed of the place's random numbers, from which salts and nonces come.
     secrets = Secrets(seed: seed ^ 0x5EC2_E700)
     random = SeededRandom(seed: seed &* 31)
     fields = (0..<3).map { "field\($0)" }
@@ -55,7 +55,7 @@ private struct GlassHouse {
 
   private mutating func values() -> [String: Value] {
     let long = secrets.prose(random.below(8) == 0 ? 6_000 : 200)
-    // As words are in an index.
+    // In the form of words in an index.
     secrets.note(Array(long.lowercased().utf8))
     return [
       fields[0]: .string(secrets.text(16)), fields[1]: .bytes(secrets.bytes(40)),
@@ -100,7 +100,7 @@ private struct GlassHouse {
     }
   }
 
-  /// How many runs of what was stored are in files of each kind.
+  /// The number of runs of stored data in files of each kind.
   func leaks(at path: String = "/db") throws -> [String: Int] {
     var leaks: [String: Int] = [:]
     for (name, bytes) in try files(at: path) {
@@ -125,7 +125,7 @@ private struct GlassHouse {
     #expect(leaks.isEmpty, "\(when), \(what): \(leaks)")
   }
 
-  /// The files that a key of a collection is in.
+  /// The files that contain a collection's key.
   func keyFiles(at path: String = "/db") throws -> Set<String> {
     var keys = Secrets(seed: 1)
     for secret in vault.secrets { keys.note(secret) }
@@ -182,7 +182,8 @@ private struct GlassHouse {
     try await database.close()
   }
 
-  /// What looks for it finds it where the keys of collections hide nothing, in files of every kind.
+  /// The same search finds the data where the keys of collections hide nothing, in files of every
+  /// kind.
   @Test func `A search through the files would find it`() async throws {
     var house = GlassHouse(seed: 5, isHiding: false)
     let database = try await house.open()
@@ -230,8 +231,8 @@ private struct GlassHouse {
     try await locked.close()
   }
 
-  /// What stays declared gets another key, since the one before goes with the documents.
-  @Test func `What is declared goes on under another key`() async throws {
+  /// The remaining declarations get another key, because the earlier one goes with the documents.
+  @Test func `Declarations continue with another key`() async throws {
     var house = GlassHouse(seed: 9)
     let database = try await house.open()
     try await house.furnish(database)

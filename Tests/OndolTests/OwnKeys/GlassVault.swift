@@ -1,13 +1,13 @@
-// An encrypted database whose own key hides nothing: what is sealed with it stands in the files as
-// it is, as it does for whoever has that key. What is sealed with the keys of collections is really
-// sealed. So whoever looks through the files sees what the database's key alone gives away.
+// An encrypted database whose own key hides nothing: data that is sealed with it is readable in the
+// files, as it is for anyone with that key. Data that is sealed with the keys of collections is
+// really sealed. So a search of the files finds what the database's key alone reveals.
 
 import OndolEngine
 import OndolTestKit
 
 @testable import Ondol
 
-/// Makes keys of databases that are of glass, and keys of collections that are real.
+/// Makes glass keys for databases, and real keys for collections.
 final class GlassVault: Vault {
   private let vault = DatabaseVault(.key(TestedEncryption.key))
   private let made = Guarded<[(secret: [UInt8], key: any MasterKey)]>([])
@@ -18,8 +18,7 @@ final class GlassVault: Vault {
     self.isHiding = isHiding
   }
 
-  /// The bytes of all keys of collections that were made: for each the one that seals, and the one
-  /// that names.
+  /// The bytes of all keys made for collections: for each the sealing one, and the naming one.
   var secrets: [[UInt8]] { made.withLock { $0.map(\.secret) } }
 
   func makeKey(
@@ -47,7 +46,7 @@ final class GlassVault: Vault {
   }
 }
 
-/// A key that keeps other keys, and what is sealed with it, as they are.
+/// A key that wraps other keys, and what is sealed with it, unchanged.
 private final class GlassKey: MasterKey {
   private let real: any MasterKey
   private let vault: GlassVault

@@ -1,5 +1,5 @@
-// A database without the keys of its collections, as a backup is: every call that has to do with
-// such a collection says so and names it, nothing else is different, and nobody stumbles over it.
+// A database without the keys of its collections, such as a backup: every call on such a collection
+// reports that and names it, nothing else differs, and nothing else fails because of it.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct LockedCollectionTests {
-  /// A database with a collection that can be read, and one whose key is not here.
+  /// A database with a readable collection, and one whose key is missing.
   private static func place(
     _ more: (Database) async throws -> Void = { _ in }
   ) async throws -> EncryptedPlace {
@@ -107,7 +107,7 @@ import Testing
       #expect(await thrown { try await call(reader) }?.code == .permissionDenied, "\(name)")
     }
     try await reader.close()
-    // Nothing was changed by any of it, and all else works.
+    // None of it changed anything, and everything else works.
     try await database.document("plain/31").setData(["n": 31])
     let plain = database.collection("plain")
     #expect(try await plain.whereField("n", isEqualTo: 31).getDocuments().count == 1)
@@ -117,7 +117,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `It is listed, and everybody who goes over all passes over it and says so`()
+  @Test func `It is listed, and every walk over all collections skips it and says so`()
     async throws
   {
     let place = try await Self.place()
@@ -150,7 +150,7 @@ import Testing
     #expect(findings.contains { $0.collection == "keyed" })
   }
 
-  @Test func `It can be dropped, and what it held goes`() async throws {
+  @Test func `It can be dropped, and its contents go`() async throws {
     let place = try await Self.place()
     var database = try await place.open()
     #expect(try await database.storage.statistics().documents == 1)
@@ -168,7 +168,7 @@ import Testing
     try await database.close()
   }
 
-  /// A new key would take the place of the file that may come back.
+  /// A new key would replace the file that may come back.
   @Test func `No other collection gets a key before it is back or the collection dropped`()
     async throws
   {
@@ -186,7 +186,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `With its key beside it again it is what it was`() async throws {
+  @Test func `With its key restored it is unchanged`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.collection("keyed").createWithOwnKey()
@@ -207,7 +207,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func `What is salvaged has keys again, and what cannot be read is named`() async throws {
+  @Test func `Salvaged collections have keys again, and unreadable ones are named`() async throws {
     let place = EncryptedPlace()
     var database = try await place.open()
     try await database.collection("keyed").createWithOwnKey()
@@ -257,7 +257,7 @@ import Testing
     try await database.close()
   }
 
-  /// A path that it may link does not go, and one in no folder of its links does.
+  /// A path that it may link does not go, but one outside of all its links' folders does.
   @Test func `Storage paths that it may link stay`() async throws {
     let place = try await Self.place { database in
       for name in ["images/a", "others/b"] {
@@ -276,7 +276,7 @@ import Testing
     try await database.close()
   }
 
-  /// What upkeep there is waits for the key, without a word in the log.
+  /// All upkeep waits for the key, without a log message.
   @Test func `An index that was being built waits for the key`() async throws {
     let recorder = LogRecorder()
     let place = EncryptedPlace()

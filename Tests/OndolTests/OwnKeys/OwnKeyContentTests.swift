@@ -1,6 +1,6 @@
 // Contents that are put for a collection with a key of its own: what their references open, who may
-// refer to them, and that they go everywhere the documents go. That they go with the collection's
-// key is for ErasureTests.
+// refer to them, and that they go everywhere the documents go. ErasureTests checks that they go
+// with the collection's key.
 
 import Foundation
 import OndolEngine
@@ -13,7 +13,7 @@ import Testing
 private typealias SeededRandom = OndolTestKit.SeededRandom
 
 @Suite struct OwnKeyContentTests {
-  /// - Parameter leases: whether contents stay for a while that nobody holds.
+  /// - Parameter leases: whether contents without a holder stay for a while.
   private static func database(
     _ place: EncryptedPlace, leases: Bool = true
   ) async throws -> (Database, CollectionReference) {
@@ -88,7 +88,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
       damaged[random.below(stored.count)] ^= 1 << UInt8(random.below(8))
       #expect(seal.open(damaged, 0..<4, 0..<length) == nil)
     }
-    // A reference that says less, and a content cut to that.
+    // A reference with a smaller length, and a content cut to that.
     let short = try #require(ContentSeal(key, length: 3 * ContentFrame.length))
     #expect(short.open(Array(stored[..<(3 * whole)]), 0..<3, 0..<short.length) == nil)
     let other = try #require(ContentSeal(.random(), length: length))
@@ -96,12 +96,12 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     #expect(ContentSeal(key, length: -1) == nil && ContentSeal(key, length: .max) == nil)
   }
 
-  /// What is stored, tags and all, is a content as any other and has no more bytes than that.
+  /// The stored bytes, including tags, are a content like any other, with the same largest size.
   @Test func `The longest content is one that can be stored once it is sealed`() throws {
     let key = BlobKey.random()
     let most = Int(ContentFrame.largestContent)
     let frames = most / (ContentFrame.length + SealFormat.tagLength)
-    // Some bytes are left for one frame more.
+    // Some bytes are left for one more frame.
     let longest = most - (frames + 1) * SealFormat.tagLength
     #expect(ContentSeal(key, length: longest)?.storedLength == most)
     for length in [longest + 1, most - 1, most, most + 1, Int.max, -1] {
@@ -123,10 +123,10 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     #expect(refused?.code == .permissionDenied)
     let wrong = await thrown { _ = try await database.storage.data(of: short) }
     #expect(wrong?.code == .invalidArgument)
-    // Without its key a reference is one to bytes that say nothing.
+    // Without its key a reference leads to meaningless bytes.
     let keyless = try BlobReference(digest: scan.digest, length: scan.length)
     #expect(try await Array(database.storage.data(of: keyless)) != bytes)
-    // Nobody holds it.
+    // It has no holder.
     for _ in 0..<3 { try await database.storage.reclaim() }
     let gone = await thrown { _ = try await database.storage.data(of: scan) }
     #expect(gone?.code == .notFound)
@@ -177,7 +177,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     try await database.close()
   }
 
-  @Test func `Who put it before the collection was dropped may still refer to it in the next one`()
+  @Test func `Its uploader from before a drop may still refer to it in the next collection`()
     async throws
   {
     let (database, records) = try await Self.database(EncryptedPlace())
@@ -208,7 +208,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     _ = try await database.runTransaction { transaction in
       _ = try await transaction.put(bytes, for: records)
     }
-    // The same bytes twice are two contents.
+    // The same bytes put twice are two contents.
     let again = try await database.storage.put(bytes, for: records)
     #expect(again.digest != scan.digest && again.key != scan.key)
     for _ in 0..<3 { try await database.storage.reclaim() }
@@ -236,7 +236,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
 
   // MARK: - The reference as a value
 
-  @Test func `A reference is the same as a value of every kind, and tells its key to nobody`()
+  @Test func `A reference is the same as a value of every kind, and does not reveal its key`()
     async throws
   {
     let (database, records) = try await Self.database(EncryptedPlace())
@@ -248,8 +248,8 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     }
     var dumped = ""
     dump(scan, to: &dumped)
-    // The key is a leaf, and nothing is below it. Its first byte alone proves nothing: one key in
-    // thirty begins with what the length or a word of the digest ends with.
+    // The key is a leaf, with nothing below it. Its first byte alone proves nothing: one key in
+    // thirty begins like the end of the length or of a word of the digest.
     #expect(dumped.hasSuffix("▿ key: Optional(a key)\n    - some: a key\n"), "\(dumped)")
     #expect(!dumped.contains(key.hex), "\(dumped)")
 

@@ -1,5 +1,5 @@
-// What the change feed tells of collections with keys of their own: all of every commit while the
-// keys are there, and of a commit over several collections what is left once one is erased.
+// What the change feed reports of collections with keys of their own: everything of every commit
+// while the keys exist, and for a commit over several collections the rest after one is erased.
 
 import OndolEngine
 import OndolTestKit
@@ -58,7 +58,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
   }
 
   @Test(arguments: Seeds.first(4))
-  func `Every commit is told in the order of its writes, and what is left of it after a drop`(
+  func `Every commit comes in the order of its writes, and its rest after a drop`(
     seed: UInt64
   ) async throws {
     var random = SeededRandom(seed: seed)
@@ -80,9 +80,9 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
 
     try await database.collection("keyed").drop(includingDeclarations: true)
     expected = expected.map { $0.filter { !$0.hasPrefix("keyed/") } }
-    // A commit of nothing else is no change any more.
+    // A commit of nothing else is no longer a change.
     let left = expected.filter { !$0.isEmpty }.map { $0.joined(separator: ", ") }
-    // Who has the database open has the key in memory as well, and may still be told.
+    // An open of the database has the key in memory, and may still receive it.
     try await database.close()
     database = try await place.open()
     let told = try await Self.describe(Self.changes(database, since: token))
@@ -94,7 +94,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     try await database.close()
   }
 
-  @Test func `Without the keys only the others' part is told`() async throws {
+  @Test func `Without the keys only the others' part is reported`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.collection("keyed").createWithOwnKey()

@@ -1,5 +1,6 @@
-// Rows that are about documents of a collection with a key of its own and are not in it: who holds
-// a content, how far an index is, what a migration could not change. None has an id or a value.
+// Rows about documents of a collection with a key of its own that are outside of it: a content's
+// holders, an index's progress, the documents that a migration could not change. None contains an
+// id or a value.
 
 import OndolEngine
 import OndolTestKit
@@ -14,7 +15,7 @@ import Testing
   private static func commonRows(_ database: Database) throws -> [(key: [UInt8], value: [UInt8])] {
     let rows = Rows(try database.engine.snapshot(), database.catalog, mayBlock: true)
     var found: [(key: [UInt8], value: [UInt8])] = []
-    // A cursor stays in its shard, and these are as many families as there are shards.
+    // A cursor stays in its shard, and there are as many families as shards.
     for family in 0..<UInt32(4) {
       let lower = Keyspace(family: family, member: 0).prefix
       let upper = Keyspace(family: Keyspace.commonFamilyLimit, member: 0).prefix
@@ -32,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `Who holds a content is told by the collection alone`() async throws {
+  @Test func `Only the collection reveals the holders of a content`() async throws {
     let database = try await EncryptedPlace().open()
     let keyed = database.collection("keyed")
     try await keyed.createWithOwnKey()
@@ -98,8 +99,8 @@ import Testing
     try await database.close()
   }
 
-  /// In the middle of building, and after a kill in that middle.
-  @Test func `How far an index is, is sealed, and it goes on from there`() async throws {
+  /// In the middle of building, and after a kill at that point.
+  @Test func `An index's progress is sealed, and it continues from there`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     let keyed = database.collection("keyed")
@@ -133,7 +134,8 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What a migration could not change is counted, and not named`() async throws {
+  @Test func `Documents that a migration could not change are counted, and not named`() async throws
+  {
     struct Refused: Error, CustomStringConvertible {
       var description: String { "not with \(OwnKeyRowTests.id)" }
     }

@@ -1,5 +1,5 @@
-// Collections with keys of their own: how they are made, and that they are collections as all
-// others are. What is left of them when they are dropped is for ErasureTests.
+// Collections with keys of their own: how they are created, and that they behave like all other
+// collections. ErasureTests checks what remains after a drop.
 
 import OndolEngine
 import OndolTestKit
@@ -9,7 +9,7 @@ import Testing
 
 private typealias SeededRandom = OndolTestKit.SeededRandom
 
-/// What a call throws; nil when it does not.
+/// Returns the error of a call; nil if there is none.
 func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
   do {
     try await body()
@@ -20,7 +20,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
 }
 
 @Suite struct OwnKeyTests {
-  // MARK: - Making one
+  // MARK: - Creation
 
   @Test func `A collection gets a key of its own when it is made, and keeps it`() async throws {
     let place = EncryptedPlace()
@@ -45,14 +45,16 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     try await database.close()
   }
 
-  @Test func `What cannot have a key of its own is refused with the reason`() async throws {
+  @Test func `A collection that cannot have a key of its own is refused with the reason`()
+    async throws
+  {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.document("there/a").setData(["n": 1])
     let there = await thrown { try await database.collection("there").createWithOwnKey() }
     #expect(there?.code == .alreadyExists && there?.path == "there")
     try await database.document("there/a").delete()
-    // It was written once, and its number is not another.
+    // It was written once, and its number is not another's.
     let empty = await thrown { try await database.collection("there").createWithOwnKey() }
     #expect(empty?.code == .alreadyExists)
     try await database.collection("there").drop(includingDeclarations: true)
@@ -81,7 +83,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     try await clear.close()
   }
 
-  @Test func `Thirty-two have one at once, and who is dropped makes room`() async throws {
+  @Test func `Thirty-two have one at a time, and a dropped one makes room`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     for number in 0..<32 {
@@ -100,7 +102,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     try await database.close()
   }
 
-  /// Who came too late made a key all the same, which no collection had until the next one came.
+  /// A late caller once made a key all the same, which no collection had until the next one came.
   @Test func `Many at once get different keys, and one name gets one`() async throws {
     let database = try await EncryptedPlace().open()
     // All of them have begun before the first one gets its turn.
@@ -122,7 +124,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     try await database.close()
   }
 
-  /// The key is on the device before there is a collection: what a crash leaves of it is used.
+  /// The key is on the device before there is a collection, and one that a crash left is used.
   @Test func `A power cut while one is made leaves all of it or nothing`() async throws {
     let start = EncryptedPlace()
     let database = try await start.open()
@@ -156,9 +158,9 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     #expect(withs > 0 && withouts > 0 && spares > 0, "\(withs), \(withouts), \(spares)")
   }
 
-  // MARK: - A collection as all others
+  // MARK: - Same behavior as other collections
 
-  /// Two collections have the same done to them, and answer alike.
+  /// The same operations on two collections have the same results.
   @Test(arguments: Seeds.first(3))
   func `It answers as one without a key of its own`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
@@ -256,7 +258,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     #expect(halves[true]?.count == halves[false]?.count, "\(when)")
   }
 
-  @Test func `Listeners to it are told as all are`() async throws {
+  @Test func `Listeners to it work like all others`() async throws {
     let database = try await EncryptedPlace().open()
     let keyed = database.collection("keyed")
     var before = keyed.snapshots.makeAsyncIterator()
@@ -285,7 +287,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     #expect(try await database.collection("new").hasOwnKey())
     #expect(try await !database.collection("old").hasOwnKey())
     #expect(try await database.family("new")?.row.number == group)
-    // One with a key is in the way, whether there are documents in it or not.
+    // One with a key is in the way, whether it has documents or not.
     let error = await thrown {
       try await database.rename(CollectionRenaming(.init(["new"]), .init(["other"])))
     }
@@ -316,7 +318,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     #expect(try await database.verify(depth: .full) == [])
     try await database.close()
 
-    // The old keys beside the new files, which somebody has kept.
+    // The old keys, which an attacker has kept, beside the new files.
     let old = EncryptedPlace(SimulatedFileSystem(storage: place.fileSystem.storage))
     for name in ["SUPER", "KEYS"] {
       let bytes = try #require(before.first { $0.name == name }).bytes
@@ -341,7 +343,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
     let error = await thrown { try await database.decrypt() }
     #expect(error?.code == .failedPrecondition && error?.message.contains("keyed") == true)
     try await database.collection("keyed").drop(includingDeclarations: true)
-    // What a crash would leave of another.
+    // A crash would leave such an unused one.
     _ = try await database.engine.makeKeyedGroup()
     try await database.decrypt()
     #expect(!database.isEncrypted)
@@ -351,7 +353,7 @@ func thrown(_ body: () async throws -> Void) async -> DatabaseError? {
 
   // MARK: - Two processes
 
-  @Test func `A reader beside the writer sees one that is made, and one that goes`() async throws {
+  @Test func `A reader beside the writer sees new ones and drops`() async throws {
     let place = EncryptedPlace()
     let database = try await place.open()
     try await database.document("plain/a").setData(["n": 1])

@@ -1,6 +1,6 @@
-// Queries whose rows are not in memory. Their blocks are read on the thread for cold reads: with
-// that thread held, a query waits and its own thread goes on, and with it let go, the answer comes.
-// A transaction's body cannot wait: it runs again.
+// Queries whose rows are not in memory. The thread for cold reads reads their blocks. While that
+// thread is held, a query waits and its own thread continues; after the release the answer comes. A
+// transaction's body cannot wait: it runs again.
 
 import OndolEngine
 import OndolTestKit
@@ -20,7 +20,7 @@ import Testing
     for start in stride(from: 0, to: 2_000, by: 500) {
       let batch = database.batch()
       for number in start..<start + 500 {
-        // A value in twenty is large enough for a file of its own.
+        // One value in twenty is large enough for a file of its own.
         let text = String(repeating: "x", count: number % 20 == 0 ? 10_000 : 100)
         try batch.setData(
           ["n": number, "group": number % 10, "text": text],
@@ -42,7 +42,7 @@ import Testing
     environment.threads = workers
     let database = try await openCold(environment)
     let items = database.collection("items")
-    // Reading the catalog is not what this is about.
+    // Reading the catalog is not the subject here.
     _ = try await database.collection("items").document("none").getDocument()
     workers.hold()
     let count = Guarded<Int?>(nil)
@@ -51,7 +51,7 @@ import Testing
         let found = try await Self.count(kind, in: items)
         count.withLock { $0 = found }
       }
-      // A query that holds its thread while it reads is done without anything waiting.
+      // A query that holds its thread while it reads finishes without waiting.
       while !workers.hasWaiting, count.withLock({ $0 }) == nil { await Task.yield() }
       #expect(workers.hasWaiting)
       workers.release()
@@ -61,7 +61,7 @@ import Testing
     try await database.close()
   }
 
-  /// A query went on to its end though its task was cancelled, and whoever came next waited for it.
+  /// A query once ran to its end though its task was cancelled, and the next one waited for it.
   @Test(arguments: ["scan", "index", "count"], [true, false])
   func `A query ends when its task is cancelled, on its own thread and on one for cold reads`(
     kind: String, isCold: Bool
@@ -94,12 +94,12 @@ import Testing
     } catch {
       #expect((error as? DatabaseError)?.code == .cancelled)
     }
-    // Nothing is left of it: the same query is answered afterwards.
+    // Nothing of it is left: the same query is answered afterwards.
     _ = try await Self.count(kind, in: items)
     try await database.close()
   }
 
-  /// Reads of a transaction blocked the thread of whoever ran it, the main one as well.
+  /// Reads of a transaction once blocked their caller's thread, including the main one.
   @Test(arguments: ["get", "query", "count", "lookup", "update", "delete", "create", "tree"])
   func `A transaction waits for blocks from disk without holding its thread`(
     kind: String
@@ -177,7 +177,7 @@ import Testing
     case "id":
       try await items.whereField(FieldPath.documentID(), in: ["40", "41"]).getDocuments()
         .documents.count
-    // What an index counts alone is done before anybody looks.
+    // A query that an index alone counts finishes before anyone looks.
     default: try await third.whereField("n", isLessThan: 10_000).count.getAggregation().count
     }
   }

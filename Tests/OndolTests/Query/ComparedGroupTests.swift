@@ -1,6 +1,6 @@
-// Groups, and the least and the greatest, of texts that are not compared by their bytes: against a
-// model that sorts all documents, with and without indexes, limits and parts of a scan, live and
-// typed; and what is refused.
+// Groups, and the least and the greatest, of texts that do not compare by their bytes: compared
+// with a model that sorts all documents, with and without indexes, limits and parts of a scan, live
+// and typed; and refused calls.
 
 import OndolTestKit
 import Testing
@@ -47,13 +47,13 @@ private struct Person: Codable, Sendable {
     return all
   }
 
-  /// Before it in the order that `order(by:comparing:)` has.
+  /// Before it in the order of `order(by:comparing:)`.
   private static func precedes(_ left: Value, _ right: Value, _ texts: TextComparison) -> Bool {
     let order = ValueOrder.compare(texts.value(of: left), texts.value(of: right))
     return order == 0 ? ValueOrder.compare(left, right) < 0 : order < 0
   }
 
-  /// Each group's texts, and how many documents and what sum of `n` it has, in the groups' order.
+  /// Each group's texts, the number of its documents and its sum of `n`, in the groups' order.
   private static func expected(
     _ documents: [[String: Value]], _ fields: [String], _ texts: TextComparison
   ) -> [String] {
@@ -72,7 +72,7 @@ private struct Person: Codable, Sendable {
     }
   }
 
-  /// Of numbers that are equal either may be a group's key, so all are shown as doubles.
+  /// Either of two equal numbers may be a group's key, so all are shown as doubles.
   private static func line(_ key: [Value], _ count: Int, _ sum: Int64) -> String {
     let shown = key.map { value in
       switch value {
@@ -85,7 +85,7 @@ private struct Person: Codable, Sendable {
   }
 
   @Test(arguments: Seeds.first(6))
-  func `They are what a model makes of all documents`(seed: UInt64) async throws {
+  func `They equal a model's results for all documents`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
     let items = database.collection("items")
@@ -158,7 +158,7 @@ private struct Person: Codable, Sendable {
     try await database.close()
   }
 
-  @Test func `What cannot be compared is refused, with the field and what to do`() async throws {
+  @Test func `Incomparable values are refused, with the field and what to do`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("a").setData(["name": "a"])

@@ -1,5 +1,5 @@
-// Sums of doubles against whole numbers of any length, which know no rounding: whatever the order,
-// in one sum or several, with numbers taken out again.
+// Sums of doubles compared with whole numbers of any length, which have no rounding: in any order,
+// in one sum or several, with numbers removed again.
 
 import OndolTestKit
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct `Sums of doubles` {
-  /// A sum as a whole number of 2^-1074, one bit after the other.
+  /// A sum as a whole number of 2^-1074, one bit after another.
   private struct Reference {
     /// From the lowest bit on, without a sign.
     private var bits: [Bool] = []
@@ -29,7 +29,7 @@ import Testing
       return false
     }
 
-    /// `left` and `right`, or `left` without `right`, which is no greater.
+    /// `left` and `right`, or `left` without `right`, which is not greater.
     private static func combined(_ left: [Bool], _ right: [Bool], adding: Bool) -> [Bool] {
       var (result, carry): ([Bool], Int) = ([], 0)
       for place in 0..<(max(left.count, right.count) + 1) {
@@ -114,7 +114,7 @@ import Testing
     #expect(sum.value == -2_500)
   }
 
-  @Test func `What is no number decides, until it is taken out`() {
+  @Test func `A value that is not a number decides, until it is removed`() {
     var sum = ExactSum()
     #expect(sum.value == 0)
     sum.add(2)

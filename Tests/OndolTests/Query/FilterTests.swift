@@ -1,4 +1,4 @@
-// What each condition lets through, by tables that share nothing with the code that decides it.
+// The values that each condition accepts, in tables that share nothing with the code under test.
 
 import Testing
 
@@ -60,7 +60,7 @@ private let cases: [Case] = [
 
 @Suite struct FilterTests {
   @Test(arguments: cases)
-  fileprivate func `A condition is met by what its rule says`(test: Case) {
+  fileprivate func `A condition matches by its rule`(test: Case) {
     let filter = FieldFilter(field: .field(["f"]), condition: test.condition)
     for value in test.matching { #expect(filter.matches(value), "\(value)") }
     for value in test.others {

@@ -1,6 +1,6 @@
-// Groups that an index counts are those that a walk over the documents counts: with numbers that
-// are equal and of two types, texts too long for an index, fields that are missing, and everything
-// that keeps an index from having a row for each document of the result.
+// The groups from an index equal those from a walk over the documents: with numbers that are equal
+// and of two types, texts too long for an index, missing fields, and everything else that leaves an
+// index without a row for each document of the result.
 
 import OndolTestKit
 import Testing
@@ -38,8 +38,7 @@ import Testing
     try await batch.commit()
   }
 
-  /// What each of several queries is answered. Of 1 and 1.0, which are one group, either may be
-  /// its key.
+  /// The answers to each of several queries. 1 and 1.0 are one group, and either may be its key.
   private static func answers(
     _ collection: CollectionReference
   ) async throws -> [String: [[Value]: Int]] {
@@ -76,7 +75,7 @@ import Testing
         #expect(groups == walked[query], "SEED=\(seed) \(fields): \(query)")
       }
     }
-    // What is over is in no group, and only documents know when they are.
+    // An expired document is in no group, and only documents know when they expire.
     try await collection.setTimeToLive(field: "end")
     try await collection.document("d1").updateData([
       "end": try Timestamp(microsecondsSince1970: 0), "a": "a",
@@ -85,7 +84,7 @@ import Testing
     #expect(counts.reduce(0, +) == 199, "SEED=\(seed)")
   }
 
-  @Test func `The index is what is read`() async throws {
+  @Test func `The query reads only the index`() async throws {
     let database = try await Database.underTest()
     let collection = database.collection("items")
     var random = SeededRandom(seed: 1)

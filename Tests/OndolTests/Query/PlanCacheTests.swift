@@ -1,5 +1,5 @@
-// Plans that are used again: each query of a form gets what planning it anew would give it,
-// whatever has become of the indexes since the last one, and whatever its values are.
+// Reused plans: each query of a form gets the plan that new planning would give it, whatever has
+// happened to the indexes since the last one, and whatever its values are.
 
 import OndolTestKit
 import Testing
@@ -13,7 +13,7 @@ import Testing
     + ["", "a", "b"].map { .string(long + $0) }
   private static let indexes = [["a"], ["-a"], ["a", "b"], ["b", "-a"], ["b"], ["a", "b", "c"]]
 
-  /// The documents of the result, each asked by itself, put in order and cut at the beginning.
+  /// The documents of the result, each matched by itself, sorted and cut at the beginning.
   private func answer(
     _ query: Query, _ items: CollectionReference
   ) async throws -> [String] {
@@ -37,8 +37,8 @@ import Testing
     return found.map(\.id)
   }
 
-  /// The query in a random order, and from a random place of it on. Behind the document's id an
-  /// order has documents without the field left out, and does nothing else.
+  /// The query in a random order, and from a random place of it on. After the document's id a field
+  /// in the order excludes documents without it, and does nothing else.
   private func ordered(_ query: Query, _ random: inout SeededRandom) -> Query {
     var query = query
     let descending = random.below(2) == 0
@@ -165,19 +165,19 @@ import Testing
     #expect(try await isPlanned(items.whereField("a", in: [1, 2]), at: 100))
     #expect(try await !isPlanned(items.whereField("a", in: [3, 4, 5]), at: 100))
     #expect(try await isPlanned(items.whereField("b", isEqualTo: 1), at: 100))
-    // A snapshot from before, a snapshot from later, and one from before again.
+    // An earlier snapshot, a later one, and an earlier one again.
     #expect(try await isPlanned(one, at: 99))
     #expect(try await isPlanned(one, at: 101))
     #expect(try await !isPlanned(one, at: 101))
     #expect(try await isPlanned(one, at: 100))
-    // With two indexes that serve, what earlier queries found decides.
+    // With two usable indexes, the results of earlier queries decide.
     try await items.createIndex(on: ["a", "b"])
     #expect(try await isPlanned(one, at: 102))
     #expect(try await isPlanned(one, at: 102))
   }
 
-  /// What was kept for the one was used for the other: what is asked for behind the id is in no
-  /// order, and was not looked at.
+  /// A plan kept for one was once used for the other: fields after the id do not affect the order,
+  /// and were ignored.
   @Test func `A field that must be there only is not in the order, and makes another form`()
     async throws
   {
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  /// What was kept for one user's posts was used for another's, whose id is of another length.
+  /// A plan kept for one user's posts was once used for another's, whose id has another length.
   @Test func `Collections of one pattern are asked alike, whatever is above them`() async throws {
     let database = try await Database.underTest()
     let users = ["a", "somebody with a long name", "\u{1100}\u{1161}"]
@@ -218,9 +218,9 @@ import Testing
     }
   }
 
-  /// A transaction that fails has changed the catalog for itself alone, and the next change of it
-  /// gets the same generation.
-  @Test func `What a transaction saw of the catalog is kept for nobody else`() async throws {
+  /// A failed transaction has changed the catalog only for itself, and the next change of it gets
+  /// the same generation.
+  @Test func `A transaction's view of the catalog is kept for no other`() async throws {
     struct Abandoned: Error {}
     let items = try await Database.underTest().collection("items")
     try await items.document("d").setData(["a": 1])

@@ -1,5 +1,5 @@
-// The planner's scripts: queries, the indexes there are, and how each is answered. A wrong choice
-// is only slow and so shows nowhere else.
+// The planner's scripts: queries, the existing indexes, and how each is answered. A wrong choice is
+// only slow and so shows nowhere else.
 
 import OndolJSON
 import OndolTestKit
@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ondol
 
-/// A database that a script fills, and asks how it answers.
+/// A database that a script fills and queries.
 private struct PlannerWorld {
   private var database: Database?
 
@@ -62,7 +62,7 @@ private struct PlannerWorld {
     return database.collection("c")
   }
 
-  /// "a = 1 | order b desc | limit 3": a condition or "all", then what else the query has.
+  /// "a = 1 | order b desc | limit 3": a condition or "all", then the rest of the query.
   private func query(_ text: String) throws -> Query {
     let parts = text.split(separator: "|").map { $0.trimming { $0 == " " } }
     var query = try collection().query
@@ -83,7 +83,7 @@ private struct PlannerWorld {
 }
 
 extension [String] {
-  /// What `body` makes of each, in lines.
+  /// Returns the results of `body`, in lines.
   fileprivate func async(_ body: (String) async throws -> String) async rethrows -> String {
     var lines: [String] = []
     for element in self { lines.append(try await body(element)) }

@@ -1,5 +1,5 @@
-// Plans of which more must hold than a script shows: what they cost, and that what they give is
-// right. Which plan a query gets is in Tests/GoldenScripts/planner.
+// Properties of plans that a script does not show: their cost, and that their results are correct.
+// Tests/GoldenScripts/planner shows which plan a query gets.
 
 import Logging
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ondol
 
-/// What was said in the log.
+/// Log messages.
 private final class LogLines: Sendable {
   private let noted = Mutex<[String]>([])
 
@@ -53,9 +53,9 @@ private final class LogLines: Sendable {
     #expect(try await byID.getDocuments().count == 300)
   }
 
-  /// Two numbers typed into a form the wrong way round: the last alternative was one that nothing
-  /// can meet, so it was exact, and was taken for all of them. Counts and ids were of documents
-  /// that the first alternative does not let through.
+  /// Two numbers typed into a form the wrong way round: nothing could meet the last alternative, so
+  /// it was exact, and was taken for all of them. Counts and ids came from documents that the first
+  /// alternative excludes.
   @Test func `An "or" is only as exact as the least exact of its parts`() async throws {
     let items = try await Database.underTest().collection("items")
     for (id, status, price, other) in [("1", "y", 1, 3), ("2", "y", 2, 4), ("3", "x", 7, 5)] {
@@ -75,17 +75,17 @@ private final class LogLines: Sendable {
     #expect(try await query.select([]).getDocuments().documents.map(\.documentID) == ["1"])
   }
 
-  /// Facets of a search, each an "or" of ranges: each doubled, and more, what planning cost.
+  /// Facets of a search, each an "or" of ranges: each once more than doubled the cost of planning.
   @Test(arguments: [2, 6, 40])
-  func `What planning costs follows the size of the query`(facets: Int) async throws {
+  func `The cost of planning follows the size of the query`(facets: Int) async throws {
     let items = try await Database.underTest().collection("items")
     for number in 0..<20 {
       try await items.document("\(number)").setData(
         Dictionary(uniqueKeysWithValues: (0..<facets).map { ("f\($0)", number) }))
     }
     for facet in 0..<min(8, facets) { try await items.createIndex(on: ["f\(facet)"]) }
-    // Ranges alone fix no field, so no "or" in an "or" is looked at; with an equality in each part
-    // the budget ends it.
+    // Ranges alone fix no field, so no nested "or" is examined. With an equality in each part the
+    // budget ends it.
     for hasEqualities in [false, true] {
       var query = items.query
       for facet in 0..<facets {
@@ -116,8 +116,8 @@ private final class LogLines: Sendable {
     }
   }
 
-  /// A typing error found nothing, without a word.
-  @Test func `Fields that nobody has are named`() async throws {
+  /// A mistyped field once found nothing, without a warning.
+  @Test func `Fields that no document has are named`() async throws {
     let logs = LogLines()
     var options = Database.Options()
     options.logger = logs.logger
@@ -157,7 +157,7 @@ private final class LogLines: Sendable {
     #expect(try await items.order(by: FieldPath(["-price"])).getDocuments().count == 1)
   }
 
-  /// `limit(1).count` read every document that matched.
+  /// `limit(1).count` once read every document that matched.
   @Test(arguments: [false, true], [0, 3])
   func `Counting ends at the limit`(isIndexed: Bool, offset: Int) async throws {
     let database = try await Database.underTest()

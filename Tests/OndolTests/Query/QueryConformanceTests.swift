@@ -1,5 +1,5 @@
-// Query cases others published for the system whose semantics these are: each is built with the
-// public calls, and what the query then is, is compared with the request the case expects.
+// Published query cases for the system that has these semantics. Each is built with the public
+// calls, and the resulting query is compared with the case's expected request.
 
 import Foundation
 import Testing
@@ -14,7 +14,7 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 
 @Suite struct QueryConformanceTests {
   @Test(.enabled(if: isPresent, "the conformance data is not beside the project"))
-  func `Published query cases build what they expect`() async throws {
+  func `Published query cases build the expected requests`() async throws {
     let database = try await Database.underTest()
     var passed = 0
     var cases = 0
@@ -35,12 +35,12 @@ private let isPresent = FileManager.default.fileExists(atPath: folder.path)
 
 private struct UnknownOperator: Error {}
 
-/// A case, and how it is judged.
+/// A case, and its check.
 private struct QueryCase {
   let database: Database
   let body: [String: Any]
 
-  /// Nil when the case passes.
+  /// Nil if the case passes.
   func problem() -> String? {
     let isError = body["isError"] as? Bool ?? false
     let ours: String
@@ -54,7 +54,7 @@ private struct QueryCase {
     return ours == theirs ? nil : "\(ours)\ninstead of\n\(theirs)"
   }
 
-  // MARK: - Ours
+  // MARK: - Ondol's queries
 
   private func build() throws -> Query {
     var query = database.collection(relative(body["collPath"])).query
@@ -131,7 +131,7 @@ private struct QueryCase {
     (path as? String ?? "").replacing("projects/projectID/databases/(default)/documents/", with: "")
   }
 
-  /// As it was asked; the order is completed only where a document says where the result begins or
+  /// As requested. The order is completed only if a document states where the result begins or
   /// ends.
   private func describe(_ shape: QueryShape) throws -> String {
     let query = try NormalQuery(shape)
@@ -159,7 +159,7 @@ private struct QueryCase {
     ].joined(separator: "\n")
   }
 
-  // MARK: - Theirs
+  // MARK: - Expected queries
 
   private func describe(_ json: [String: Any]) -> String {
     let selection = json["select"] as? [String: Any]

@@ -1,9 +1,9 @@
 // Many random queries on random documents, each answered in several ways that must agree: by the
-// naive evaluator, without any index, with whatever indexes there are, and in every form an answer
-// has: as documents, as ids, counted, summed, page by page, as a stream, to a listener, from a
-// snapshot, and in a transaction behind its own writes. Among the values are the ends of every
-// range, and texts that are one to Unicode and two by their bytes, as names of fields, too. How
-// often each kind of plan and each form was taken is counted and demanded.
+// naive evaluator, without any index, with the existing indexes, and in every form of an answer: as
+// documents, as ids, counted, summed, page by page, as a stream, to a listener, from a snapshot,
+// and in a transaction after its own writes. The values include the ends of every range, and texts
+// that are equal to Unicode but different in bytes, also as names of fields. The test counts how
+// often each kind of plan and each form occurred, and requires a minimum.
 
 import OndolEngine
 import OndolTestKit
@@ -11,18 +11,19 @@ import Testing
 
 @testable import Ondol
 
-/// Draws documents and queries over few fields and values, so that much of it meets.
+/// Draws documents and queries over few fields and values, so that many match.
 private struct Draw {
   var random: SeededRandom
 
-  /// One syllable as one scalar, and taken apart as in the names of files on macOS.
+  /// One syllable as one scalar, and decomposed as in the names of files on macOS.
   static let (composed, decomposed) = ("\u{ac00}", "\u{1100}\u{1161}")
   static let fields: [[String]] = [
     ["a"], ["b"], ["c"], ["m", "x"], [composed], [decomposed], ["t"],
   ]
   static let long = String(repeating: "x", count: 1_100)
 
-  /// Where ranges end, and where keys are cut: a text takes three bytes beside its own.
+  /// The ends of ranges, and the places where keys are cut: a text takes three bytes in addition to
+  /// its own.
   static let ends: [Value] =
     [.min, .max, -(1 << 53) - 1, -(1 << 53), 1 << 53, 1 << 53 + 1].map { .integer($0) }
     + [0x1p53, -0x1p53, 0x1p63, -0x1p63, .nan, -.infinity, .leastNonzeroMagnitude].map {
@@ -104,8 +105,8 @@ private struct Draw {
     return query
   }
 
-  /// Alternatives of several conditions each, of which one index answers some as a whole, some in
-  /// part, and knows of others that nothing can meet them.
+  /// Alternatives of several conditions each. One index answers some of them whole, some in part,
+  /// and shows that nothing can meet others.
   private mutating func facets() -> ModelFilter {
     .any(
       (0..<random.below(3) + 1).map { _ in
@@ -210,7 +211,7 @@ private struct Draw {
   }
 }
 
-/// What was tried, over all seeds.
+/// The counts over all seeds.
 private final class Tally: Sendable {
   private let counts = Guarded<[String: Int]>([:])
 
@@ -397,8 +398,8 @@ private final class Tally: Sendable {
     if plan.sorts { tally.note("sorted") }
   }
 
-  /// The result in pages of three, each begun at the place the one before ended, kept as a text;
-  /// the fields it is ordered by are left out every other time.
+  /// The result in pages of three. Each begins at the end of the one before, kept as a text. The
+  /// fields of the order are left out every other time.
   private func paged(_ query: Query) async throws -> [DocumentSnapshot] {
     var documents: [DocumentSnapshot] = []
     var (next, pages) = (query, 0)
@@ -414,11 +415,11 @@ private final class Tally: Sendable {
   }
 }
 
-/// Writes of a transaction that asks a query behind them and is given up.
+/// Writes of a transaction that runs a query after them and is given up.
 private struct OwnWrites {
   private struct GivenUp: Error {}
 
-  /// Documents as the writes leave them.
+  /// The documents after the writes.
   let evaluator: NaiveEvaluator
   private let written: [ModelDocument]
   private let deleted: [ModelDocument]
@@ -437,7 +438,7 @@ private struct OwnWrites {
     evaluator = NaiveEvaluator(documents: rest + written)
   }
 
-  /// What the query finds behind the writes.
+  /// Returns the query's result after the writes.
   func ask(
     _ query: Query, in database: Database
   ) async throws -> (found: [DocumentSnapshot], evaluator: NaiveEvaluator) {
@@ -470,8 +471,8 @@ extension ModelQuery {
 }
 
 extension NaiveEvaluator {
-  /// The sum of a field of the documents at the paths; nil where it has doubles, whose sum depends
-  /// on their order, or is beyond `Int64`.
+  /// The sum of a field of the documents at the paths; nil if it has doubles, whose sum depends on
+  /// their order, or exceeds `Int64`.
   fileprivate func sum(of field: FieldNames, at paths: [String]) -> Int64? {
     var sum: Int128 = 0
     for document in documents {

@@ -1,5 +1,5 @@
-// Random documents and random queries: what the planner and the executor make of a query, with
-// whatever indexes there are, is what reading every document and asking it gives.
+// Random documents and random queries: the result of the planner and the executor, with any
+// existing indexes, equals that of reading and matching every document.
 
 import OndolEngine
 import OndolTestKit
@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ondol
 
-/// Draws documents and queries over few fields and values, so that much of it meets.
+/// Draws documents and queries over few fields and values, so that many match.
 private struct Draw {
   var random: SeededRandom
 
@@ -17,7 +17,7 @@ private struct Draw {
 
   static let fields: [FieldNames] = [["a"], ["b"], ["c"], ["m", "x"], ["m"]]
 
-  /// A long text that differs from others only behind what an index key holds.
+  /// A long text that differs from others only after the part in an index key.
   static let long = String(repeating: "x", count: 1_100)
 
   mutating func value() -> Value {
@@ -49,7 +49,7 @@ private struct Draw {
     random.pick(["", "é", "z\0", "長"]) + "d\(random.below(60))"
   }
 
-  /// Writes to a document in one of the ways there are, and answers what it must hold then.
+  /// Writes to a document in one of the possible ways, and returns its expected contents.
   mutating func write(
     _ document: DocumentReference, _ before: [String: Value]?
   ) async throws -> [String: Value]? {
@@ -128,7 +128,7 @@ private struct Draw {
   }
 }
 
-/// Everything in `fields` that is not a map with something in it.
+/// Everything in `fields` except maps with something in them.
 private func leaves(_ fields: [String: Value]) -> [(FieldNames, Value)] {
   fields.flatMap { name, value -> [(FieldNames, Value)] in
     guard case .map(let inner) = value, !inner.isEmpty else { return [([name], value)] }
@@ -136,7 +136,7 @@ private func leaves(_ fields: [String: Value]) -> [(FieldNames, Value)] {
   }
 }
 
-/// Puts `value` where `names` lead, or takes away what is there.
+/// Puts `value` at the place of `names`, or removes the value there.
 private func put(_ value: Value?, at names: ArraySlice<String>, in fields: inout [String: Value]) {
   guard let name = names.first else { return }
   if names.count == 1 {
@@ -164,7 +164,7 @@ private func evaluate(_ shape: QueryShape, _ documents: [String: [String: Value]
   ) async throws {
     let seed = 0x5EED_0000 + UInt64(number)
     var draw = Draw(seed: seed)
-    // Every other time with memory for so little that rows are in files too.
+    // Every other time with so little memory that rows are in files as well.
     var engineOptions = EngineOptions()
     if number % 2 == 1 { engineOptions.memtableSize = 16 << 10 }
     let database = try await Database.open(

@@ -1,5 +1,5 @@
-// What the calls that shape a result do: places, parts, projections, groups, aggregates and
-// streams, by small examples that can be read; the random tests cover their combinations.
+// The calls that shape a result: places, parts, projections, groups, aggregates and streams, in
+// small readable examples. The random tests cover their combinations.
 
 import Foundation
 import Testing
@@ -20,7 +20,7 @@ import Testing
     try await query.getDocuments().documents.map(\.documentID).joined()
   }
 
-  @Test func `A result begins and ends where it is told`() async throws {
+  @Test func `A result begins and ends at its cursors`() async throws {
     let items = try await makeItems()
     let sorted = items.order(by: "price")
     #expect(try await ids(sorted) == "abcd")
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  /// A cursor's names were numbers of a table that was not written down with them: a map came back
+  /// A cursor's names were once numbers of a table that was not written with them: a map came back
   /// with other keys, and the next page began in a wrong place.
   @Test func `A place in an order of maps survives being written down`() async throws {
     let database = try await Database.underTest()
@@ -224,7 +224,7 @@ import Testing
     #expect(try await items.aggregate([.minimum("v")]).explain().description.contains("one end"))
   }
 
-  @Test func `A stream gives what a query gives, of one moment`() async throws {
+  @Test func `A stream returns what a query returns, from one moment`() async throws {
     let items = try await Database.underTest().collection("items")
     for number in 0..<700 {
       try await items.document("d\(number)").setData(["n": number % 7, "m": number])
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func `What makes no sense is refused when it is asked`() async throws {
+  @Test func `An invalid query is refused when it runs`() async throws {
     let items = try await makeItems()
     let missing = try await items.document("none").getDocument()
     let foreign = try await items.database.document("other/x").getDocument()
@@ -277,8 +277,8 @@ import Testing
     #expect(try await items.whereFilter(.andFilter([])).getDocuments().count == 5)
   }
 
-  /// The cursor of a page was nil when `select` left the field out that the pages are ordered by,
-  /// and a loop over pages ended with the first.
+  /// The cursor of a page was once nil if `select` excluded the field of the pages' order, and a
+  /// loop over pages ended with the first.
   @Test(arguments: [false, true])
   func `Pages go on whatever fields are asked for, and the last says so`(
     isIndexed: Bool
@@ -331,7 +331,7 @@ import Testing
       let text = cursor.description
       #expect(text.count < 80 && text.allSatisfy(safe.contains), "\(text)")
       #expect(QueryCursor(text) == cursor)
-      // No other text is the same place, and none that was cut is a place.
+      // No other text is the same place, and no truncated one is a place.
       for place in text.indices {
         var other = text
         other.replaceSubrange(place...place, with: text[place] == "A" ? "B" : "A")

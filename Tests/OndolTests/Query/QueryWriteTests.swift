@@ -36,7 +36,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A large one is several, and each is told`() async throws {
+  @Test func `A large one is several commits, and each is reported`() async throws {
     let (database, items) = try await filled(2_600)
     var told: [QueryWriteProgress] = []
     let query = items.whereField("even", isEqualTo: true)
@@ -50,7 +50,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What has ceased to match meanwhile is passed over`() async throws {
+  @Test func `Documents that no longer match are skipped`() async throws {
     let (database, items) = try await filled(1_400)
     let query = items.whereField("even", isEqualTo: true).order(by: "n")
     var last = QueryWriteProgress(written: 0, passedOver: 0)
@@ -60,7 +60,7 @@ import Testing
       last = state
       guard isFirst else { return }
       isFirst = false
-      // There is a second commit to come.
+      // A second commit follows.
       _ = database.engine.startInBackground { _ = try? await gate.updateData(["even": false]) }
     }
     // Whichever came first, no document was changed that did not match.
@@ -71,10 +71,10 @@ import Testing
     try await database.close()
   }
 
-  @Test func `One that was cancelled goes on when it is called again`() async throws {
+  @Test func `A cancelled one continues when it is called again`() async throws {
     let (database, items) = try await filled(12_000)
     let query = items.whereField("even", isEqualTo: true)
-    // From within, so that however the threads run it is not through before.
+    // From within, so that it is not finished before, however the threads run.
     let task = Task {
       try await query.updateDocuments(["even": false]) { state in
         if state.written == 500 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }

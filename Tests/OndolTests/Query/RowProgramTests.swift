@@ -1,5 +1,5 @@
-// The conditions of a query are compiled into steps over encoded rows. Their meaning stands once
-// more in FieldFilter, over decoded fields; here the two are compared over random pairs.
+// The conditions of a query are compiled into steps over encoded rows. FieldFilter implements their
+// meaning a second time, over decoded fields. The test compares the two over random pairs.
 
 import OndolEngine
 import OndolTestKit
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Conditions over encoded rows")
 struct RowProgramTests {
-  /// A document as it is stored, and decoded.
+  /// A document, stored and decoded.
   private struct Document {
     let id: String
     let key: [UInt8]
@@ -21,12 +21,12 @@ struct RowProgramTests {
   private static let moment: Int64 = 0
 
   @Test(arguments: Seeds.first(8))
-  func `A program accepts what the conditions are met by`(seed: UInt64) throws {
+  func `A program accepts the documents that meet the conditions`(seed: UInt64) throws {
     var samples = ValueSamples(seed: seed)
     let path = try CollectionPath("items")
     let naming = DocumentNaming(
       CollectionPattern(path), Keyspace(rawValue: 40), collection: path)
-    // Where the table is full, maps have names of their own.
+    // If the table is full, maps have names of their own.
     var symbols = SymbolTable(limit: samples.random.oneIn(4) ? 3 : 60_000)
     var documents: [Document] = []
     for index in 0..<400 {
@@ -104,14 +104,14 @@ struct RowProgramTests {
   private static func fields(_ samples: inout ValueSamples) -> [String: Value] {
     var fields: [String: Value] = [:]
     for name in names where !samples.random.oneIn(4) { fields[name] = value(&samples) }
-    // So many fields that they are searched by halves.
+    // So many fields that a lookup uses binary search.
     if samples.random.oneIn(5) {
       for index in 0..<20 { fields["e\(index)"] = .integer(Int64(index)) }
     }
     return fields
   }
 
-  /// Values that meet again: few texts and numbers, arrays and maps of them, or any value.
+  /// Values that collide: few texts and numbers, arrays and maps of them, or any value.
   private static func value(_ samples: inout ValueSamples) -> Value {
     switch samples.random.below(11) {
     case 10:
@@ -168,7 +168,7 @@ struct RowProgramTests {
           field: .documentID, condition: conditions[samples.random.below(conditions.count)]))
     }
     let field = field(&samples)
-    // Mostly a value that some document has there, or one that is near to it.
+    // Mostly a value that some document has there, or one near it.
     func operand() -> Value {
       let document = documents[samples.random.below(documents.count)]
       let own = field.value(in: document.fields, name: .null)

@@ -1,6 +1,6 @@
-// A scan that is read in parts finds what one that is read as a whole finds: the same documents in
-// the same order, the same numbers to the last bit, the same groups. The two are databases of equal
-// documents, of which one cuts every scan it can. How many scans were cut is counted and demanded.
+// A scan that is read in parts finds what a whole scan finds: the same documents in the same order,
+// the same numbers to the last bit, the same groups. There are two databases with equal documents,
+// and one cuts every scan that it can. The test counts the cut scans, and requires a minimum.
 
 import OndolEngine
 import OndolTestKit
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(6))
-  func `They find what a scan as a whole finds`(seed: UInt64) async throws {
+  func `They find what a whole scan finds`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let (whole, parted) = (try await Self.open(width: 1), try await Self.open(width: 3))
     for turn in 0..<4 {
@@ -86,7 +86,7 @@ import Testing
           }
         }
       }
-      // Else the last ones lie in memory, above what is cut.
+      // Otherwise the last ones are in memory, above the part that is cut.
       if turn < 3 { for database in [whole, parted] { try await database.engine.flush() } }
     }
     var cut = 0
@@ -108,7 +108,7 @@ import Testing
     for database in [whole, parted] { try await database.close() }
   }
 
-  @Test func `One that nobody waits for any more ends`() async throws {
+  @Test func `A scan without a waiting caller ends`() async throws {
     let database = try await Self.open(width: 2)
     let items = database.collection("items")
     for number in 0..<500 { try await items.document("d\(number)").setData(["n": number]) }

@@ -1,5 +1,5 @@
 // Queries on their caller's actor: a short one stays there, because changing threads takes longer
-// than answering it; a long one goes elsewhere, because an app's main actor must not wait for it.
+// than answering it. A long one goes elsewhere, because an app's main actor must not wait for it.
 // The answers are the same.
 
 import Synchronization
@@ -23,7 +23,7 @@ import Testing
     return database
   }
 
-  @Test func `A read of many steps is begun again elsewhere, one of few is not`() async throws {
+  @Test func `A read of many steps restarts elsewhere, one of few does not`() async throws {
     let database = try await Self.database(documents: 1)
     for (steps, expected) in [(0, 1), (4, 1), (5, 2), (500, 2)] {
       let attempts = Atomic(0)

@@ -1,5 +1,5 @@
-// Conditions on parts of texts and on texts whatever their letters' case: stated by examples, and
-// found the same by the matcher, the row program, listeners and typed queries.
+// Conditions on parts of texts and on texts regardless of case: shown by examples, with the same
+// results from the matcher, the row program, listeners and typed queries.
 
 import OndolTestKit
 import Testing
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `They find what they say`(isIndexed: Bool) async throws {
+  func `They find the described texts`(isIndexed: Bool) async throws {
     let (database, items) = try await shop()
     if isIndexed {
       try await items.createIndex(on: ["name"])

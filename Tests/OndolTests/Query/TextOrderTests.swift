@@ -1,6 +1,6 @@
-// Orders of and conditions on texts that are not compared by their bytes: random texts, each query
-// answered by the model, by a sort in memory, by an index, page by page and by a listener, which
-// must agree.
+// Orders of texts and conditions on texts that do not compare by their bytes: random texts, and
+// each query answered by the model, by a sort in memory, by an index, page by page and by a
+// listener, which must agree.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ondol
 
-/// Documents with a name that is mostly a text, and what queries of them give.
+/// Documents with a name that is mostly a text, and the results of queries.
 private struct TextWorld {
   var random: SeededRandom
   var documents: [String: Value?] = [:]
@@ -33,7 +33,7 @@ private struct TextWorld {
     }
   }
 
-  /// How two documents are ordered by the model: by type, keys, bytes and ids.
+  /// The order of two documents in the model: by type, keys, bytes and ids.
   static func isBefore(
     _ left: (id: String, name: Value), _ right: (id: String, name: Value),
     _ comparison: TextComparison
@@ -163,7 +163,7 @@ private struct TextWorld {
     try await items.database.close()
   }
 
-  @Test func `What an index should have is said as it is made`() async throws {
+  @Test func `A suggested index is stated in its created form`() async throws {
     let items = try await Database.underTest().collection("items")
     for number in 0..<20 {
       try await items.document("d\(number)").setData(
@@ -210,7 +210,7 @@ private struct TextWorld {
     var isMet: (Value) -> Bool
   }
 
-  /// Random conditions, and what they mean.
+  /// Random conditions, and their meaning.
   private static func conditions(
     _ world: inout TextWorld, _ comparison: TextComparison
   ) -> [Condition] {
@@ -289,7 +289,7 @@ private struct TextWorld {
     try await items.database.close()
   }
 
-  @Test func `A listener has what the query gives, whatever is written`() async throws {
+  @Test func `A listener has the query's result, whatever is written`() async throws {
     var (world, items) = try await filled(5, 30)
     try await items.createIndex(on: [.ascending("name", comparing: .folded)])
     let queries = [
@@ -305,7 +305,7 @@ private struct TextWorld {
         let text = world.text() + "a"
         try await items.document(id).setData(["name": text, "n": round], durability: .memory)
         let expected = try await ids(query)
-        // Nothing is told of a write that changes nothing here.
+        // A write without effect here is not reported.
         while let known = shown, known != expected {
           shown = try await snapshots.next()?.documents.map(\.documentID)
         }
@@ -315,7 +315,7 @@ private struct TextWorld {
     try await items.database.close()
   }
 
-  @Test func `A unique index with a comparison lets nobody have another's name in other letters`()
+  @Test func `A unique index with a comparison refuses another's name in other letters`()
     async throws
   {
     let users = try await Database.underTest().collection("users")
@@ -342,7 +342,7 @@ private struct TextWorld {
     try await users.database.close()
   }
 
-  @Test func `What cannot be compared so is refused, and says what to do`() async throws {
+  @Test func `Values that cannot be compared so are refused, with what to do`() async throws {
     let items = try await Database.underTest().collection("items")
     try await items.document("a").setData(["name": "a", "tags": ["a"]])
     for query in [
@@ -361,7 +361,7 @@ private struct TextWorld {
       try await items.createIndex(
         on: ["n"], where: .whereField("name", isEqualTo: "a", comparing: .folded))
     }
-    // A field may be called what a comparison is called.
+    // A field may have the name of a comparison.
     try await items.document("b").setData(["name folded": "B"])
     #expect(try await items.createIndex(on: ["name folded"]) == "`name folded`")
     #expect(try await items.createIndex(on: ["name~folded"]) == "name~folded")
@@ -383,7 +383,7 @@ private struct TextWorld {
       _ = try reader.indexKind()
     }
     #expect(error?.isOfNewerVersion == true)
-    // What an index without comparisons looks like has not changed.
+    // The form of an index without comparisons has not changed.
     var plain: [UInt8] = []
     plain.append(IndexKind([IndexField(["n"], descending: true)]))
     #expect(plain == [1, 1, 1, 1, UInt8(ascii: "n"), 0])

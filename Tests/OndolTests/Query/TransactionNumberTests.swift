@@ -1,5 +1,5 @@
 // Aggregates and lookups in transactions and snapshots: with the transaction's own writes, and
-// guarded like everything else that was read.
+// guarded like all other reads.
 
 import OndolTestKit
 import Testing
@@ -52,7 +52,7 @@ import Testing
     var attempts = 0
     let count = try await database.runTransaction { transaction in
       let count = try transaction.getAggregation(items.count).count
-      // Behind the read: a body whose read has to wait runs again.
+      // After the read, because a body whose read must wait runs again.
       attempts += 1
       if attempts == 1 {
         _ = try await Task.detached { try await items.document("other").setData(["price": 1]) }
@@ -66,7 +66,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What a lookup led to is guarded, there or not`() async throws {
+  @Test func `A lookup's targets are guarded, existing or not`() async throws {
     let (database, items) = try await shop()
     for changed in ["users/u0", "users/u2"] {
       var attempts = 0

@@ -1,5 +1,5 @@
-// Chunks of postings, whose keys leave out what they share with the one before: seeking one without
-// putting keys together finds what reading one after the other does, whatever bytes they are.
+// Chunks of postings, whose keys leave out the prefix that they share with the previous one.
+// Seeking one without reconstructing keys finds what sequential reading finds, whatever the bytes.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct ChunkTests {
-  /// A key as a chunk has it, with nothing behind it.
+  /// A chunk's key, with nothing after it.
   private struct Entry {
     var shared: UInt8
     var further: [UInt8]
@@ -23,13 +23,13 @@ import Testing
     return keys
   }
 
-  /// The first key that is wanted or behind that; nil when there is none.
+  /// The first key at or after the wanted one; nil if there is none.
   private static func seek(_ wanted: [UInt8], _ chunk: [UInt8]) throws(MalformedBytes) -> [UInt8]? {
     var reader = ChunkReader(chunk)
     return try reader.seek(wanted) ? reader.key : nil
   }
 
-  /// It was taken for one behind the wanted key, which then was not there.
+  /// It was once taken for one after the wanted key, which then seemed absent.
   @Test func `A key that shares less than it could is refused`() throws {
     let entries = [
       Entry(shared: 0, further: [1, 2, 3]), Entry(shared: 1, further: [2, 3, 4]),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(2))
-  func `What is read one after the other is found by seeking it`(seed: UInt64) throws {
+  func `Seeking finds every key of a sequential read`(seed: UInt64) throws {
     var random = OndolTestKit.SeededRandom(seed: seed)
     var (wholes, refusals) = (0, 0)
     for _ in 0..<20_000 {

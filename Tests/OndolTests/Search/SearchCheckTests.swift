@@ -1,5 +1,5 @@
-// Whether a check sees when an index of words says something else than the documents, and whether
-// indexes of words come back from recovery.
+// Whether a check finds the differences between an index of words and the documents, and whether
+// indexes of words survive recovery.
 
 import OndolEngine
 import OndolTestKit
@@ -29,7 +29,7 @@ import Testing
       }
       if round < 2 { try await database.gatherSearchIndexes(of: "notes") }
     }
-    // What upkeep would do to the rows is done.
+    // The upkeep's changes to the rows are done.
     try await database.settleSearchIndexes(of: "notes")
     try await notes.document("n5").delete()
     return notes
@@ -77,7 +77,7 @@ import Testing
       stored.lengths[0] += 1
       batch.put(document.key, stored.bytes)
     case .chunk:
-      // An occurrence more of the last term.
+      // One more occurrence of the last term.
       var reader = ChunkReader(chunk.value)
       while try reader.next() {}
       var value = chunk.value
@@ -90,7 +90,7 @@ import Testing
     let findings = try await database.verify()
     #expect(!findings.isEmpty, "\(damage)")
     #expect(findings.allSatisfy { $0.kind == .index && "\($0)".contains("title,body search") })
-    // An index that is built anew is whole.
+    // A rebuilt index is whole.
     _ = try await database.rebuildIndexes(of: CollectionPath("notes"), named: nil) { _ in }
     #expect(try await database.verify().isEmpty)
     #expect(try await notes.query.search("온돌", in: "body").count() == 99)

@@ -1,6 +1,6 @@
-// Searches against a naive oracle: after each step of a random history, commits, transactions that
-// are given up, gathering, power cuts and reopenings, a search finds exactly the documents that a
-// walk over all texts finds.
+// Searches compared with a naive oracle: after each step of a random history, with commits,
+// discarded transactions, gathering, power cuts and reopens, a search finds exactly the documents
+// that a walk over all texts finds.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ondol
 
-/// The documents there are, searched by looking at every token of each.
+/// The existing documents, searched by looking at every token of each.
 private struct NaiveIndex {
   var texts: [String: String] = [:]
   let tokenizer: Tokenizer
@@ -18,7 +18,7 @@ private struct NaiveIndex {
     return list.tokens.indices.map { list.term($0) }
   }
 
-  /// The ids of documents that `isMatch` finds in their terms.
+  /// The ids of documents whose terms satisfy `isMatch`.
   func ids(where isMatch: ([[UInt8]]) -> Bool) -> Set<String> {
     Set(texts.filter { isMatch(terms($0.value)) }.keys)
   }
@@ -54,7 +54,7 @@ private struct NaiveIndex {
   }
 }
 
-/// An app's own tokenizer: what is between blanks, and of it three characters.
+/// An app's own tokenizer: the parts between blanks, cut to three characters.
 private struct Abbreviations: SearchTokenizer {
   let name = "three-letters"
   let version = 1
@@ -82,7 +82,7 @@ private struct HistoryWorld {
     }
   }
 
-  /// Something that happens to a device and not to a store.
+  /// An event that happens to a device and not to a store.
   mutating func interrupt(_ happen: (SimulatedDevice) async throws -> Void) async throws {
     guard let device else { return }
     try await happen(device)
@@ -121,7 +121,7 @@ private struct HistoryWorld {
     let second = Self.words.randomElement(using: &random) ?? ""
     let (one, two) = (naive.has(first), naive.has(second))
     let phrase = naive.hasPhrase("\(first) \(second)")
-    // A demanded word of several pairs is a phrase of them.
+    // A required word of several pairs is a phrase of them.
     let (wholeOne, wholeTwo) = (naive.hasPhrase(first), naive.hasPhrase(second))
     let (plain, other) = ("lamp", "lantern")
     let near = naive.hasNear(plain, other, 2)
@@ -207,7 +207,7 @@ private struct HistoryWorld {
       attempts += 1
       try transaction.setData(["text": "a late lamp"], forDocument: notes.document("late"))
       guard attempts == 1 else { return }
-      // Gathers all there is, and closes the generation that the transaction is of.
+      // Gathers everything, and closes the generation of the transaction.
       await Task.detached {
         try? await database.gatherSearchIndexes(of: "notes")
         _ = try? await notes.document("between").setData(["text": "lamp"])

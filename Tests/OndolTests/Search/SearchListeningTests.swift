@@ -1,5 +1,6 @@
-// Listening to searches, against asking them again after each commit: a listener that is shown
-// nothing would have found the same, and one that is shown something finds just that.
+// Listening to searches, compared with repeating them after each commit: if a listener receives
+// nothing, a repeated search would have found the same; if it receives something, the search finds
+// exactly that.
 
 import OndolEngine
 import OndolTestKit
@@ -23,7 +24,7 @@ import Testing
     "NEAR(lamp lava, 2)", "+온돌방은 lamp", "온돌*", "...", "heating", "lanterns*",
   ]
 
-  /// What somebody sees of the matches.
+  /// A reader's view of the matches.
   private func picture(_ matches: [SearchMatch]) -> [String] {
     matches.map { match in
       let text: String? = match.document["text"]
@@ -33,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(30))
-  func `Listeners see what asking again finds`(seed: UInt64) async throws {
+  func `Listeners see what a new search finds`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let database = try await Database.underTest()
     let notes = database.collection("notes")
@@ -69,8 +70,8 @@ import Testing
       for place in listeners.indices {
         if let next = try await listeners[place].poll() { shown[place] = picture(next) }
         let found = picture(try await searches[place].getMatches())
-        // Scores drift with documents that do not concern a search, and with them the order and
-        // what a limit leaves; who is in a result without a limit does not.
+        // Scores drift with documents that do not match a search, and with them the order and the
+        // part within a limit. The members of a result without a limit stay the same.
         if place % 3 == 0 {
           #expect(Set(shown[place]) == Set(found), "seed \(seed), step \(step): \(place)")
         } else if place % 3 == 2 {
@@ -94,7 +95,7 @@ import Testing
     try await notes.document("b").setData(["text": "마루"])
     #expect(database.observers.pendingCount == 0)
     try await notes.document("c").setData(["text": "새 온돌"])
-    // A store tells of commits a moment later.
+    // A store reports commits a moment later.
     #expect(TestedStore.current != .memory || database.observers.pendingCount == 1)
     #expect(try await Set(listener.next()?.map(\.document.documentID) ?? []) == ["a", "c"])
     try await notes.document("a").updateData(["text": "마루"])

@@ -1,5 +1,5 @@
-// What a search means: with other conditions, orders, limits, pages, in transactions and groups;
-// scores, highlighting and suggestions.
+// The meaning of a search: with other conditions, orders, limits, pages, in transactions and
+// groups; scores, highlighting and suggestions.
 
 import OndolEngine
 import OndolTestKit
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `A transaction finds what it wrote, and nobody what it gave up`() async throws {
+  @Test func `A transaction finds its writes, and nothing finds discarded ones`() async throws {
     let notes = try await notes([("a", "온돌방", 1)])
     let database = notes.database
     let search = notes.query.search("온돌", in: "body")
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `Matches say where, and suggestions what goes on`() async throws {
+  @Test func `Matches have places, and suggestions continuations`() async throws {
     let notes = try await notes([
       ("a", "Unter dem Boden liegt die 온돌방 mit Café und Lampe", 1), ("b", "Lampen und Laternen", 2),
     ])

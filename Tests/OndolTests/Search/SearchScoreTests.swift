@@ -1,5 +1,5 @@
-// Scores against a plain BM25 over the same tokens, and how good they are: on the Cranfield
-// collection with its judgments and on questions in Korean, where these lie beside the project.
+// Scores compared with a plain BM25 over the same tokens, and their quality: on the Cranfield
+// collection with its judgments and on questions in Korean, if these are beside the project.
 
 import Foundation
 import OndolEngine
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Ondol
 
-/// BM25 as it is written in books.
+/// BM25 in its textbook form.
 private struct PlainScores {
   private let tokenizer: Tokenizer
   private var counts: [[String: Int]] = []
@@ -33,7 +33,7 @@ private struct PlainScores {
   }
 
   func scores(_ text: String) -> [Int: Double] {
-    // A document without a word counts for nothing.
+    // A document without words does not count.
     let all = Double(lengths.count { $0 > 0 })
     let average = Double(lengths.reduce(0, +)) / all
     var scores: [Int: Double] = [:]
@@ -63,7 +63,7 @@ private struct PlainScores {
     }
   }
 
-  /// Without the characters that a search reads as signs.
+  /// Without the characters that a search reads as operators.
   private func plain(_ text: String) -> String {
     String(text.map { "+-*\"(".contains($0) ? " " : $0 })
   }
@@ -87,7 +87,7 @@ private struct PlainScores {
 
   private struct Document: Decodable { var id: String, body: String }
 
-  /// An index, and how good it must be.
+  /// An index, and its required quality.
   struct ScoredIndex: Sendable {
     var tokenization: SearchTokenization
     var tokenizer: Tokenizer
@@ -150,7 +150,7 @@ private struct PlainScores {
     let questions = try lines("korquad-questions.jsonl", as: Question.self)
     let collection = try await database(documents.map { "\($0.title) \($0.body)" })
     var (first, five) = (0, 0)
-    // All of them take minutes. Of every fourth a plain BM25 finds 0.889 and 0.989.
+    // All of them take minutes. For every fourth, a plain BM25 finds 0.889 and 0.989.
     let isLong = Seeds.first(1).count > 1
     let asked = questions.enumerated().filter { isLong || $0.offset % 4 == 0 }.map(\.element)
     for question in asked {

@@ -1,5 +1,5 @@
-// Indexes of English stems and indexes with a tokenizer of the app's own: what they find, where in
-// the original text, and what happens without the tokenizer.
+// Indexes of English stems and indexes with the app's own tokenizer: what they find, where in the
+// original text, and what happens without the tokenizer.
 
 import OndolEngine
 import OndolTestKit
@@ -47,7 +47,7 @@ private struct PartNumbers: SearchTokenizer {
     #expect(EnglishStemmer.stem(word) == stem)
   }
 
-  /// The rules are frozen: an index says forever what they said when it was made.
+  /// The rules are frozen: an index keeps the rules of its creation forever.
   @Test func `The stems are as they were`() {
     let beginnings = ["gener", "hop", "tro", "fly", "aw", "seiz", "bott", "univers", "y", "ski"]
     let endings = [
@@ -94,10 +94,10 @@ private struct PartNumbers: SearchTokenizer {
       #expect(try await ids(notes.query.search("\"lamps heat\"", in: "body")) == ["b"])
       #expect(try await ids(notes.query.search("NEAR(heat lamp, 5)", in: "body")) == ["a", "b"])
       #expect(try await ids(notes.query.search("lamp*", in: "body")) == ["a", "b", "c"])
-      // What was typed is no beginning of a stem, and a form of one.
+      // The typed text is not the beginning of a stem, but a form of one.
       #expect(try await ids(notes.query.search("heating*", in: "body")) == ["a", "b"])
       #expect(try await ids(notes.query.search("온돌방은", in: "body", matching: .all)) == ["b"])
-      // A word that is common is a word as every other.
+      // A common word is a word like any other.
       #expect(try await ids(notes.query.search("+the", in: "body")) == ["a", "b"])
       try await notes.database.gatherSearchIndexes(of: "notes")
     }
@@ -123,7 +123,7 @@ private struct PartNumbers: SearchTokenizer {
     try await notes.document("b").setData(["body": "heating"])
     #expect(database.observers.pendingCount == 0)
     try await notes.document("c").setData(["body": "the lamp's light"])
-    // A store tells of commits a moment later.
+    // A store reports commits a moment later.
     #expect(TestedStore.current != .memory || database.observers.pendingCount == 1)
     #expect(try await Set(listener.next()?.map(\.document.documentID) ?? []) == ["a", "c"])
     // With another index it has other terms.
@@ -135,7 +135,7 @@ private struct PartNumbers: SearchTokenizer {
     try await database.close()
   }
 
-  @Test func `An app's own tokenizer says what is a word, and where`() async throws {
+  @Test func `An app's own tokenizer decides the words and their places`() async throws {
     let notes = try await notes(
       [
         ("a", "bolt AB-1200 odd"), ("b", "nut AB-1201 bolt"), ("c", "온돌방은 따뜻하다"),
@@ -146,7 +146,7 @@ private struct PartNumbers: SearchTokenizer {
       #expect(try await ids(notes.query.search("ab-12*", in: "body")) == ["a", "b"])
       #expect(try await ids(notes.query.search("\"AB-1201 bolt\"", in: "body")) == ["b"])
       #expect(try await ids(notes.query.search("1200", in: "body")).isEmpty)
-      // It alone knows what a particle is.
+      // Only it knows what a particle is.
       #expect(try await ids(notes.query.search("+온돌방이", in: "body")).isEmpty)
       try await notes.database.gatherSearchIndexes(of: "notes")
     }
@@ -209,7 +209,7 @@ private struct PartNumbers: SearchTokenizer {
         #expect(error?.code == .failedPrecondition)
         #expect(error?.message.contains("tokenizer parts 1") == true, "\(error?.message ?? "")")
       }
-      // What does not change the words is written as ever.
+      // A change that leaves the words alone is written as usual.
       try await notes.document("a").updateData(["n": 1])
       let findings = try await notes.database.verify()
       #expect(findings.count == 1 && findings.allSatisfy { $0.severity == .warning })

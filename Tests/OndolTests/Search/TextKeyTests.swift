@@ -1,5 +1,5 @@
-// What texts are compared by: stated by examples, and numbers against a naive comparison. The
-// tables are frozen, so the bytes of some keys stand here as they must be for ever.
+// The keys for comparing texts: shown by examples, and numbers compared with a naive comparison.
+// The tables are frozen, so the bytes of some keys are here and must never change.
 
 import OndolTestKit
 import Testing

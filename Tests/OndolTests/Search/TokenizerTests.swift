@@ -1,4 +1,4 @@
-// The tokenizer, whose tables are frozen, and the bytes that indexes of words consist of.
+// The tokenizer, whose tables are frozen, and the bytes of indexes of words.
 
 import Foundation
 import OndolEngine

@@ -1,5 +1,5 @@
-// Processes that share a database on a store: what one wanted to be written on close is written
-// when it closes the database, or by another once it is gone; and not while it lives.
+// Processes that share a database on a store: writes that one registered for its close are made
+// when it closes the database, or by another process after it is gone, but not while it lives.
 
 import OndolEngine
 import OndolTestKit
@@ -25,7 +25,7 @@ import Testing
     return try await database.tree.child(path).getData().value
   }
 
-  @Test func `What is to be done on close is done by its process, or by another when it is gone`()
+  @Test func `Writes for the close are made by their process, or by another after its end`()
     async throws
   {
     let way = MortalStore(store)
@@ -35,7 +35,7 @@ import Testing
     let second = try await open()
     try await second.tree.child("users/jiho").setValue("here")
     try await second.tree.child("users/jiho").onCloseSetValue("gone")
-    // Neither who opens the database, nor who looks, nor who closes it does it for one that lives.
+    // Neither opening, nor reading, nor closing a database makes them for a process that lives.
     let third = try await open()
     await third.carryOutCloseOperationsOfOthers()
     try await third.close()
@@ -47,7 +47,7 @@ import Testing
     await second.carryOutCloseOperationsOfOthers()
     #expect(try await value("users/minji", in: second) == .string("gone"))
     #expect(try await value("users/jiho", in: second) == .string("here"))
-    // Once: what is written there since stays.
+    // Once: later writes there stay.
     try await second.tree.child("users/minji").setValue("back")
     await second.carryOutCloseOperationsOfOthers()
     #expect(try await value("users/minji", in: second) == .string("back"))
@@ -59,7 +59,7 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test func `Who says a word now and then is not gone`() async throws {
+  @Test func `A process that reports now and then does not count as gone`() async throws {
     let (first, second) = (try await open(), try await open())
     try await first.tree.child("a").onCloseSetValue(1)
     for _ in 0..<8 {
@@ -74,7 +74,9 @@ import Testing
     try await second.close()
   }
 
-  @Test func `Who has said nothing for two minutes is gone, and not before`() async throws {
+  @Test func `A process that is silent for two minutes counts as gone, and not before`()
+    async throws
+  {
     let world = SimulatedWorld(seed: 2, clockStep: 0)
     let store = SimulatedStore(seed: 2, environment: world.environment)
     func open() async throws -> Database {
@@ -118,7 +120,7 @@ import Testing
     #expect(isDone, "seed \(seed)")
   }
 
-  @Test func `An index whose builder is gone is finished by another, not while it goes on`()
+  @Test func `Another process finishes an index only after its builder is gone`()
     async throws
   {
     let way = MortalStore(store)

@@ -1,6 +1,6 @@
-// A server that has lost commits which were shown: a standby has taken over that had not heard of
-// them. Whoever only reads or listens asked it for nothing that would tell, and went on showing
-// documents that it does not have.
+// A server that has lost visible commits, because a standby without them has taken over. A process
+// that only read or listened once made no request that would reveal that, and continued to show
+// documents that no longer exist.
 
 import OndolEngine
 import OndolTestKit
@@ -26,7 +26,7 @@ import Testing
     #expect(error?.message.hasPrefix("the database must be opened again") == true)
   }
 
-  @Test func `Tells those who listen, and then those who read`() async throws {
+  @Test func `Notifies listeners, and then readers`() async throws {
     let (writer, reader) = (try await open(), try await open())
     try await writer.document("items/lamp").setData(["price": 30])
     try await writer.tree.child("lamp").setValue(["price": 30])

@@ -1,5 +1,5 @@
-// Listeners while the server is away: they end with no error, say that what they show may be out of
-// date, and show what has happened meanwhile before they say that it is not.
+// Listeners while the server is away: they do not end with an error, they say that their state may
+// be out of date, and they show all later changes before they say that it is current again.
 
 import OndolEngine
 import OndolTestKit
@@ -41,7 +41,7 @@ import Testing
     for database in [writer, reader] { try await database.close() }
   }
 
-  /// What has to be read of the server is read when it is there again.
+  /// Reads that need the server happen when it is back.
   @Test func `Begin when it is back`() async throws {
     let writer = try await open()
     try await writer.document("items/lamp").setData(["price": 30])
@@ -53,7 +53,7 @@ import Testing
     let node = Task { try await reader.tree.child("lamp").observe(.value).first { _ in true } }
     let gone = Task { try await reader.collection("items").snapshots.first { _ in true } }
     for _ in 0..<100 { await Task.yield() }
-    // Whoever goes takes nothing from the others.
+    // A listener that ends takes nothing from the others.
     gone.cancel()
     #expect(try await gone.value == nil)
     store.isAway = false

@@ -1,6 +1,6 @@
-// Several openings of one database on a real server, each with connections of its own, as several
-// processes have them: whoever runs a transaction, all of them together are serializable, and who
-// listens in one hears of what the others do, to the last commit.
+// Several opens of one database on a real server, each with connections of its own, as in several
+// processes. All transactions together are serializable, whichever open runs them, and a listener
+// in one receives the commits of the others, to the last.
 
 import OndolPostgres
 import OndolTestKit
@@ -24,7 +24,7 @@ import Testing
     for database in databases { try await database.close() }
   }
 
-  @Test func `A listener hears of what others commit, and ends with all of it`() async throws {
+  @Test func `A listener receives the others' commits, and finally has all of them`() async throws {
     let databases = try await open(2)
     let (near, far) = (databases[0].collection("items"), databases[1].collection("items"))
     let snapshots = far.snapshots

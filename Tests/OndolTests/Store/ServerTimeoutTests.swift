@@ -1,6 +1,6 @@
-// A server that does not answer: calls end in their time, and say of a write whether it was not
-// made or is not known to be; that is told later. Cancelling ends a call as well, and what waits to
-// be sent is bounded. Time passes when a test says so.
+// A server that does not answer: calls end within their time, and a write reports that it was not
+// made, or that its outcome is unknown, which is reported later. Cancelling also ends a call, and
+// the queue of requests is bounded. Time passes when a test says so.
 
 import OndolEngine
 import OndolTestKit
@@ -25,7 +25,7 @@ import Testing
     return database
   }
 
-  /// Lets time pass until a call has ended, and answers with what it threw.
+  /// Lets time pass until a call has ended, and returns its error.
   private func error(
     of call: @escaping @Sendable () async throws -> Void
   ) async -> DatabaseError? {
@@ -77,7 +77,7 @@ import Testing
     }
     let lamp = try await database.document("items/lamp").getDocument()
     #expect(lamp["price"] as Int? == 40 && lamp.version == version)
-    // What was called back is not made later.
+    // A withdrawn write is not made later.
     try await database.refresh()
     #expect(try await !database.document("items/desk").getDocument().exists)
     try await database.close()
@@ -106,7 +106,7 @@ import Testing
     var options = EngineOptions()
     options.waitingCommits = 2
     let database = try await open(options)
-    // They are in memory then, so that a write of one waits in line and not for what is there.
+    // They are then in memory, so that a write of one waits in line and not for the existing rows.
     for number in 0..<3 { try await database.document("items/\(number)").setData(["price": 0]) }
     way.stop(behind: 0)
     var writes = [

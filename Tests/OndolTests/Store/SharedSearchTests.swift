@@ -1,6 +1,6 @@
-// An index of words of which two processes do the upkeep at the same time, on a store. It finds
-// what a walk over all texts finds, however their steps come between each other's, and when one of
-// them dies in the middle of its own.
+// An index of words on a store that two processes maintain at the same time. It finds what a walk
+// over all texts finds, however their steps interleave, and when one of them dies in the middle of
+// its work.
 
 import OndolEngine
 import OndolTestKit
@@ -21,7 +21,7 @@ private final class SharedNotes {
     random = SeededRandom(seed: seed)
   }
 
-  /// Writes and deletes some, by one of the processes or the other.
+  /// Writes and deletes some, through either process.
   func write(_ count: Int) async throws {
     for database in databases {
       let batch = database.batch()
@@ -44,7 +44,7 @@ private final class SharedNotes {
     }
   }
 
-  /// What the index finds beside what it should.
+  /// The differences between the index's results and the expected ones.
   func differences(in database: Database) async throws -> [String] {
     var found: [String] = []
     for word in Self.words {
@@ -117,8 +117,8 @@ private final class SharedNotes {
     withExtendedLifetime(one) {}
   }
 
-  /// What it was about to commit belongs to a job that is another's now: chunks of a run under the
-  /// number of a run that the other one has made meanwhile.
+  /// Its next commit belongs to a job that the other process has taken over: chunks of a run under
+  /// the number of a run that the other one has created in the meantime.
   @Test(arguments: Seeds.first(12))
   func `takes nothing from one that was away in the middle`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
@@ -139,8 +139,8 @@ private final class SharedNotes {
     for _ in 0..<10_000 where !way.hasStopped { await Task.yield() }
     world.pass(seconds: 121)
     await other.engine.forgetVersions()
-    // A run with the number that a merge of the other one has: not merged itself, or whatever is
-    // put there is of no account.
+    // A run with the number of the other one's merge: it is not merged itself, and otherwise the
+    // new chunks would not matter.
     try await notes.write(150)
     try await other.settleSearchIndexes(of: "notes")
     way.goOn()

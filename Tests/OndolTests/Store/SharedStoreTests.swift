@@ -1,6 +1,6 @@
-// Several openings of one database on a store, as in several processes: what one commits the others
-// see in the same order, listeners are told of it, and transactions are serializable whoever runs
-// them, while the store is late, loses requests and loses answers.
+// Several opens of one database on a store, as in several processes: the others see one's commits
+// in the same order, listeners receive them, and transactions are serializable whoever runs them,
+// while the store is late, loses requests and loses answers.
 
 import OndolEngine
 import OndolTestKit
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(4))
-  func `On real threads they are, too`(seed: UInt64) async throws {
+  func `On real threads they are as well`(seed: UInt64) async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: seed, environment: environment)
     let databases = try await open(store, environment)
@@ -47,7 +47,7 @@ import Testing
     for database in databases { try await database.close() }
   }
 
-  @Test func `What one commits the others see and are told of`() async throws {
+  @Test func `The others see one's commits, and their listeners receive them`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 1, environment: environment)
     let databases = try await open(store, environment, count: 2)
@@ -63,8 +63,8 @@ import Testing
     for database in databases { try await database.close() }
   }
 
-  /// What collections there are was remembered from the last step of others. In a collection that
-  /// the process itself had made or renamed since, it heard of nothing that others wrote.
+  /// The list of collections was once remembered from the last step of others. For a collection
+  /// that the process itself had created or renamed since, it received nothing that others wrote.
   @Test func `A listener hears of others in a collection that its process made`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 5, environment: environment)
@@ -102,7 +102,7 @@ import Testing
       try await databases[number % 2].document("items/\(number)").setData(["price": number])
     }
     try await databases[0].collection("items").createIndex(on: ["price"])
-    // Right away, whatever the other has heard of: its commit is refused and made again.
+    // Right away, whatever the other has received: its commit is refused and repeated.
     try await databases[1].document("items/new").setData(["price": 7])
     for database in databases {
       try await database.refresh()
@@ -115,7 +115,7 @@ import Testing
     for database in databases { try await database.close() }
   }
 
-  /// It made a database without a document, and said that all was well.
+  /// It once made a database without a document, and reported success.
   @Test func `A backup there is refused, and makes nothing`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 4, environment: environment)
@@ -134,7 +134,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A process that was away for long reads on once it is heard of again`() async throws {
+  @Test func `A process that was away for long continues reading once it is back`() async throws {
     let world = SimulatedWorld(seed: 3)
     let store = SimulatedStore(seed: 3, environment: world.environment)
     func open() async throws -> Database {
@@ -160,7 +160,7 @@ import Testing
     for database in [writer, away] { try await database.close() }
   }
 
-  @Test func `Versions that nobody can see are forgotten`() async throws {
+  @Test func `Invisible versions are forgotten`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 3, environment: environment)
     let database = try await open(store, environment, count: 1)[0]
@@ -170,7 +170,7 @@ import Testing
     for price in 1...200 { try await item.setData(["price": price]) }
     #expect(store.versionCount >= few + 200)
     try await database.engine.flush(shardOf: [0, 0, 0, 0])
-    // A base that a read has let go of may live a moment longer on the read's thread.
+    // A base that a read has released may live a moment longer on the read's thread.
     for _ in 0..<10_000 where store.versionCount > few + 2 {
       await database.engine.forgetVersions()
       await Task.yield()

@@ -1,6 +1,6 @@
 // Contents that several processes put, replace, read and delete on a store, while it loses requests
-// and answers and fails over, and while some of the processes die in the middle: against a model of
-// what each path has. In the end nothing is there that no path has.
+// and answers and fails over, and while some of the processes die in the middle: compared with a
+// model of each path's content. Finally only contents with a path exist.
 
 import OndolEngine
 import OndolTestKit
@@ -14,10 +14,10 @@ private final class ContentHistory {
   private let world: SimulatedWorld
   private let store: SimulatedStore
   private var random: SeededRandom
-  /// What each path has, by the seed of its bytes.
+  /// Each path's content, by the seed of its bytes.
   private var model: [String: (length: Int, seed: UInt64)] = [:]
   private var databases: [Database] = []
-  /// Those that died, which nobody closes.
+  /// The dead ones, which nobody closes.
   private var dead: [Database] = []
 
   private static let faults = StoreFaults(lostRequests: 30, lostAnswers: 30)
@@ -37,7 +37,7 @@ private final class ContentHistory {
         return try await Database.open(
           at: "store", options: options, environment: world.environment, on: way)
       } catch {
-        // Whoever gets no answer tries again.
+        // A call without an answer is repeated.
         guard error.code == .unavailable else { throw error }
       }
     }
@@ -64,7 +64,7 @@ private final class ContentHistory {
     case 7: _ = try await database.contents.reclaimer.reclaim()
     case 8: try await die(at: path)
     default:
-      // Not for so long that the pins run out, which are renewed behind it.
+      // Not for so long that the pins expire, which are renewed in the background.
       world.pass(seconds: Int64(random.below(100)))
       for database in databases {
         try await database.engine.flush()
@@ -93,7 +93,7 @@ private final class ContentHistory {
     #expect(isSame, "\(path), \(lower)..<\(upper), seed \(seed)")
   }
 
-  /// A process that begins an upload and dies in it, or behind it, and never commits it.
+  /// A process begins an upload, dies in it or after it, and never commits it.
   private func die(at path: String) async throws {
     let way = MortalStore(store)
     let database = try await open(on: way)
@@ -105,14 +105,14 @@ private final class ContentHistory {
     withExtendedLifetime(staged) {}
   }
 
-  /// Brings everything to its end, and looks what is left.
+  /// Finishes everything, and checks what is left.
   private func settle() async throws {
     for path in model.keys.sorted() { try await read(path, with: databases[0]) }
     let last = databases.removeFirst()
     for database in databases { try await database.close() }
     world.pass(seconds: 2 * 3_600)
     try await last.refresh()
-    // A reader or a pass of the last process may be on its way out.
+    // A reader or a pass of the last process may still be ending.
     for _ in 0..<10_000 where store.partCount != expectedParts {
       _ = try await last.contents.reclaimer.reclaim()
       try await last.engine.flush()

@@ -1,5 +1,5 @@
 // Contents on a store: parts come before the commit that names them, any range is read without the
-// rest, and whatever dies on the way, parts that nobody names go.
+// rest, and after any failure on the way, unnamed parts go.
 
 import Foundation
 import OndolEngine
@@ -25,7 +25,7 @@ import Testing
       at: "store", options: options, environment: world.environment, on: store ?? self.store)
   }
 
-  /// Waits for what happens in the background.
+  /// Waits for background work.
   private func eventually(_ condition: () async throws -> Bool) async throws {
     for _ in 0..<100_000 where try await !condition() { await Task.yield() }
     #expect(try await condition())
@@ -66,7 +66,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `An upload that fails, or is told to end, leaves nothing`() async throws {
+  @Test func `An upload that fails, or is cancelled, leaves nothing`() async throws {
     let database = try await open()
     let bytes = ContentFixture.noise(1 << 20, seed: 1)
     let file = database.storage.reference(withPath: "file")
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: [1, 4, 12])
-  func `One whose process dies on the way goes once it has been silent for long`(
+  func `An upload whose process dies is removed after a long silence`(
     mebibytes: Int
   ) async throws {
     let way = MortalStore(store)
@@ -110,7 +110,7 @@ import Testing
     try await second.close()
   }
 
-  @Test func `What was taken for abandoned is not named any more`() async throws {
+  @Test func `An upload that counts as abandoned can no longer be named`() async throws {
     let (first, second) = (try await open(), try await open())
     let bytes = ContentFixture.noise(1 << 20, seed: 1)
     let staged = try await first.contents.stage(bytes)
@@ -122,7 +122,7 @@ import Testing
       try await first.contents.lease(staged)
     }
     #expect(error?.code == .aborted)
-    // And a put anew has its bytes there.
+    // A repeated put has its bytes there.
     let file = first.storage.reference(withPath: "file")
     try await file.putData(bytes)
     let isSame = try await Array(file.data(maxSize: 2 << 20)) == bytes
@@ -130,7 +130,7 @@ import Testing
     for database in [first, second] { try await database.close() }
   }
 
-  @Test func `Whoever has one open reads on while others give it up`() async throws {
+  @Test func `A reader continues while others remove the content`() async throws {
     let (first, second) = (
       try await open(gracePeriod: .seconds(600)), try await open(gracePeriod: .seconds(600))
     )
@@ -139,7 +139,7 @@ import Testing
     let digest = ContentHasher.digest(of: bytes)
     try await first.storage.reference(withPath: "file").putData(bytes)
     try await first.storage.reference(withPath: "file").delete()
-    // Nobody sees the time before any more, so only the reader keeps the parts.
+    // Nobody sees the earlier time any more, so only the reader keeps the parts.
     try await second.refresh()
     for database in databases {
       try await database.engine.flush(shardOf: ContentKey.locations.prefix)
@@ -169,7 +169,7 @@ import Testing
     for database in databases { try await database.close() }
   }
 
-  @Test func `Damage is told with its holder`() async throws {
+  @Test func `Damage is reported with its holder`() async throws {
     let database = try await open()
     let file = database.storage.reference(withPath: "file")
     try await file.putData(ContentFixture.noise(1 << 20, seed: 1))

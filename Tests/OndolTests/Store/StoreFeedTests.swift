@@ -1,6 +1,6 @@
-// The change feed of a database on a store: the same commits in the same order for every process
-// that asks, kept for as long as was said and then forgotten with the error that files give.
-// Whether it tells what comes back all that has happened is for ChangePropertyTests.
+// The change feed of a database on a store: the same commits in the same order for every process,
+// kept for the configured time and then forgotten with the same error as in files.
+// ChangePropertyTests checks that a returning reader receives everything.
 
 import OndolEngine
 import OndolPostgres
@@ -14,7 +14,7 @@ import Testing
     case simulated, postgres
   }
 
-  /// A store that has nothing yet; each call leads to the same.
+  /// An empty store; each call leads to the same one.
   private func newStore(_ kind: Kind) throws -> DatabaseStore {
     switch kind {
     case .simulated:
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// The numbers that the next commits behind a token have written.
+  /// The numbers that the next commits after a token have written.
   private func next(
     _ count: Int, _ database: Database, since token: ChangeToken
   ) async throws -> [Int] {
@@ -60,12 +60,12 @@ import Testing
     }
   }
 
-  // MARK: - What is told
+  // MARK: - Received changes
 
   /// Three processes write and follow at once, while requests and answers are lost. Each follower
-  /// stops now and then, and goes on from the text of its last token.
+  /// stops now and then, and resumes from the text of its last token.
   @Test(arguments: Seeds.first(16))
-  func `Every process is told every commit once, in one order`(seed: UInt64) throws {
+  func `Every process receives every commit once, in one order`(seed: UInt64) throws {
     let (processes, writes) = (3, 20)
     let (told, versions) = try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
@@ -112,13 +112,13 @@ import Testing
       #expect(change.version < next.version && change.time < next.time, "seed \(seed)")
     }
     for document in first.flatMap(\.documents) {
-      // Each change begins where the one before has ended.
+      // Each change begins where the one before ended.
       #expect(document.before["n"] as Int? == state[document.reference.path], "seed \(seed)")
       state[document.reference.path] = document.after["n"]
     }
   }
 
-  /// Writes documents that others write, too; the versions that were acknowledged.
+  /// Writes documents that others write as well, and returns the acknowledged versions.
   private static func write(
     _ count: Int, _ writer: Int, _ database: Database, _ seed: UInt64
   ) async throws -> Set<Version> {
@@ -143,7 +143,7 @@ import Testing
     var changes: [DatabaseChange] = []
     var token = start
     while changes.count < count {
-      // As an app keeps it.
+      // In the form that an app stores.
       token = try #require(ChangeToken(token.description))
       do throws(DatabaseError) {
         for try await change in database.changes(since: token) {
@@ -160,14 +160,14 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `A feed goes on in another process, behind a token of any`(_ kind: Kind) async throws {
+  func `A feed continues in another process, after a token of any`(_ kind: Kind) async throws {
     let store = try newStore(kind)
     let first = try await open(store)
     let start = try first.changeToken()
     try await write(0..<4, first)
     let second = try await open(store)
     try await write(4..<8, second)
-    // Before the first one has heard of it.
+    // Before the first one has received it.
     let middle = try second.changeToken()
     #expect(try await next(8, first, since: start) == Array(0..<8))
     try await write(8..<10, second)
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `A feed that waits is woken by what another process commits`(_ kind: Kind) async throws {
+  func `A waiting feed wakes on another process's commit`(_ kind: Kind) async throws {
     let store = try newStore(kind)
     let databases = [try await open(store), try await open(store)]
     let feed = databases[0].changes()
@@ -199,7 +199,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `Results are told with what has changed since a token`(_ kind: Kind) async throws {
+  func `Results come with the changes since a token`(_ kind: Kind) async throws {
     let store = try newStore(kind)
     let first = try await open(store)
     try await write(0..<3, first)
@@ -218,10 +218,10 @@ import Testing
     try await second.close()
   }
 
-  // MARK: - What is forgotten
+  // MARK: - Deleted changes
 
   @Test(arguments: Kind.allCases)
-  func `What is too much goes, the oldest first`(_ kind: Kind) async throws {
+  func `Excess changes are deleted, the oldest first`(_ kind: Kind) async throws {
     let store = try newStore(kind)
     let database = try await open(store, .init(duration: nil, bytes: 4_000))
     var tokens: [ChangeToken] = []
@@ -242,7 +242,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `What is too old goes, but for the newest`(_ kind: Kind) async throws {
+  func `Old changes are deleted, except for the newest`(_ kind: Kind) async throws {
     let store = try newStore(kind)
     let patient = try await open(store, .init(duration: .seconds(3_600), bytes: nil))
     let start = try patient.changeToken()
@@ -268,7 +268,7 @@ import Testing
     let before = try keeper.changeToken()
     let other = try await open(store, nil)
     #expect(throws: DatabaseError.self) { try other.changeToken() }
-    // It is no commit, and so it ends nothing.
+    // It is not a commit, so it ends nothing.
     try await other.refresh()
     #expect(try await next(3, keeper, since: start) == [0, 1, 2])
     try await write(3..<4, other)
@@ -279,7 +279,7 @@ import Testing
     try await write(4..<6, keeper)
     #expect(try await next(2, keeper, since: between) == [4, 5])
     #expect(await failure(keeper, since: before) == .outOfRange)
-    // The commits in front of the hole are told, and then that it does not go on.
+    // The feed reports the commits before the gap, and then that it cannot continue.
     var changes = keeper.changes(since: start).makeAsyncIterator()
     for number in 0..<3 {
       #expect(try await changes.next()?.documents.first?.after["n"] as Int? == number)
@@ -291,13 +291,13 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `A program that is not the app keeps what the app keeps, and no more`(
+  func `A program that is not the app keeps what the app keeps, and nothing else`(
     _ kind: Kind
   ) async throws {
     var options = Database.Options()
     options.continuesChanges = true
     let store = try newStore(kind)
-    // Where nothing is kept it keeps nothing.
+    // If no history is configured, it keeps none.
     let early = try await Database.open(on: store, options: options)
     try await write(0..<1, early)
     #expect(!early.keepsChanges)
@@ -331,7 +331,7 @@ import Testing
     try await second.close()
   }
 
-  /// Contents that a change shows stay for as long as the change.
+  /// Contents in a change stay as long as the change.
   @Test func `Bytes stay for as long as a change shows them`() async throws {
     let world = SimulatedWorld(seed: 1)
     let store = SimulatedStore(seed: 1, environment: world.environment)
@@ -344,7 +344,7 @@ import Testing
       try await photo.putData([1, 2, 3])
       let token = try database.changeToken()
       try await photo.delete()
-      // Not what is there: that would be no commit, and history keeps the newest.
+      // Not the existing one: that would not be a commit, and history keeps the newest.
       let number = bytes == nil ? 0 : 3
       try await write(number..<(number + 1), database)
       world.pass(seconds: 60)

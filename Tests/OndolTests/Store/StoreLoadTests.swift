@@ -1,5 +1,5 @@
-// A database moves from files to a store and back by its dump: everything comes as it was, and what
-// goes wrong on the way leaves a store as it was before.
+// A database moves from files to a store and back through its dump: everything arrives unchanged,
+// and a failure on the way leaves the store as it was before.
 
 import OndolEngine
 import OndolPostgres
@@ -13,7 +13,7 @@ import Testing
     case simulated, postgres
   }
 
-  /// A store that has nothing yet; each call leads to the same.
+  /// An empty store; each call leads to the same one.
   private func newStore(_ kind: Kind, seed: UInt64) throws -> DatabaseStore {
     switch kind {
     case .simulated:
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases, Seeds.first(2))
-  func `is dumped from there as the same bytes, and goes on behind it`(
+  func `is dumped from there as the same bytes, and continues after it`(
     _ kind: Kind, seed: UInt64
   ) async throws {
     let (old, dump) = try await sample(seed: seed)
@@ -67,7 +67,7 @@ import Testing
     let (old, dump) = try await sample(seed: seed)
     try await old.close()
     let store = try newStore(kind, seed: seed)
-    // Its last lines say what there must have been.
+    // Its last lines state what must have come before.
     for size in [dump.count - 40, dump.count / 2, dump.count / 8] {
       await #expect(throws: (any Error).self, "seed \(seed)") {
         try await DumpTexts.load(dump.prefix(size), into: try await Restoration.begin(on: store))
@@ -95,8 +95,8 @@ import Testing
     try await again.close()
   }
 
-  /// Somebody has the database open while it is loaded, and writes: the load fails, and giving it
-  /// up must not take with it what the other was told is there.
+  /// Another process has the database open during its load, and writes. The load fails, and
+  /// discarding it must not remove the other's acknowledged write.
   @Test(arguments: Kind.allCases)
   func `that another writes into meanwhile is given up without the other's loss`(
     _ kind: Kind
@@ -118,9 +118,9 @@ import Testing
     try await again.close()
   }
 
-  /// It left a database with some of the rows, which opened as if it were whole, and which no load
-  /// went into because it was not empty.
-  @Test func `that is cut off is known to be, and begins anew`() async throws {
+  /// It once left a database with some of the rows, which opened as if it were whole, and which no
+  /// load accepted because it was not empty.
+  @Test func `that is cut off is recognised, and begins again`() async throws {
     let (old, dump) = try await sample(seed: 3)
     try await old.close()
     let store = try newStore(.postgres, seed: 3)

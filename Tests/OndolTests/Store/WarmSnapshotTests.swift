@@ -1,5 +1,4 @@
-// A snapshot that has read ahead: what it was told will be asked makes no trip to the store any
-// more, and what it was not told of does.
+// A snapshot that has read ahead: announced reads need no round trip to the store, and others do.
 
 import OndolEngine
 import OndolTestKit
@@ -8,7 +7,7 @@ import Testing
 @testable import Ondol
 
 @Suite struct WarmSnapshotTests {
-  /// A database that has nothing in memory, with documents that another opening has written.
+  /// A database with nothing in memory, and documents that another open has written.
   private func cold(
     _ store: SimulatedStore, _ environment: Environment
   ) async throws -> Database {
@@ -22,7 +21,7 @@ import Testing
     return try await Database.open(at: store.name, environment: environment, on: store)
   }
 
-  @Test func `What was warmed is read without a trip, the rest with one`() async throws {
+  @Test func `Warmed reads need no round trip, the others one`() async throws {
     let environment = Environment.memory()
     let store = SimulatedStore(seed: 1, environment: environment)
     let database = try await cold(store, environment)
@@ -37,7 +36,7 @@ import Testing
     #expect(trips > 0)
     try await database.close()
 
-    // The same in a database that has nothing in memory again.
+    // The same in a new open with nothing in memory.
     let second = try await Database.open(at: store.name, environment: environment, on: store)
     let warm = second.collection("items").whereField("price", isLessThan: 40).order(by: "price")
     let snapshot = try await second.snapshot(

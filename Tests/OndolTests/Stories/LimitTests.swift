@@ -1,5 +1,5 @@
-// The limits that the guide to limits and sizes tells, each from both sides: so much is taken, and
-// one more is refused. And what is chosen where an app chooses nothing.
+// The limits in the guide to limits and sizes, each from both sides: the largest value is accepted,
+// and one more is refused. Also the defaults when an app chooses nothing.
 
 import OndolEngine
 import OndolTestKit
@@ -7,11 +7,11 @@ import Testing
 
 @testable import Ondol
 
-/// Something of which there may be so much.
+/// A quantity with a limit.
 private struct Limit: CustomTestStringConvertible, Sendable {
   let name: String
   let most: Int
-  /// Uses so much of it.
+  /// Uses an amount of it.
   let use: @Sendable (Database, Int) async throws -> Void
 
   init(
@@ -27,7 +27,7 @@ private struct Limit: CustomTestStringConvertible, Sendable {
 
 private func text(_ length: Int) -> String { String(repeating: "x", count: length) }
 
-/// Maps around a value, so many of them.
+/// A number of maps around a value.
 private func nested(_ depth: Int) -> Value {
   (0..<depth).reduce(Value.integer(1)) { inner, _ in .map(["m": inner]) }
 }
@@ -125,7 +125,7 @@ private let limits: [Limit] = [
   {
     let database = try await Database.underTest()
     try await database.document("first/d").setData(["n": 1])
-    // As if all but one had been there.
+    // As if all except one had existed.
     var next: [UInt8] = []
     next.appendVarint(524_287 as UInt64)
     var batch = Batch()
@@ -145,7 +145,7 @@ private let limits: [Limit] = [
     try await database.close()
   }
 
-  @Test func `Where an app chooses nothing, options are those that the guides tell`() {
+  @Test func `The default options are those in the guides`() {
     let options = Database.Options()
     #expect(options.access == .readWrite && options.durability == .power)
     #expect(options.cacheSize == 64 << 20 && options.shardCount == 4 && options.fileLimit == nil)

@@ -1,5 +1,5 @@
-// What a caller can get wrong, one row each: the call, the code, and words of the message that name
-// the place and say what would help. None of it may trap, and none of it may change anything.
+// A caller's possible mistakes, one row each: the call, the code, and words of the message that
+// name the place and say what would help. None of them may trap, and none may change anything.
 
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ import Testing
 private struct Mistake: CustomTestStringConvertible, Sendable {
   let name: String
   let code: DatabaseError.Code
-  /// What the error's description holds.
+  /// Words in the error's description.
   let words: [String]
   let call: @Sendable (Database) async throws -> Void
 
@@ -51,7 +51,7 @@ private let paths: [Mistake] = [
   Mistake("an empty collection", says: ["must not be empty"]) {
     _ = try await $0.collection("").getDocuments()
   },
-  Mistake("dots for a name", says: ["\"..\"", "no names"]) {
+  Mistake("dots for a name", says: ["\"..\"", "not valid names"]) {
     try await $0.document("c/..").setData(["a": 1])
   },
   Mistake("a reserved name", says: ["__x__", "reserved"]) {

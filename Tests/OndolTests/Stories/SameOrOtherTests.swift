@@ -1,12 +1,12 @@
 // Stories of names that look alike, of writes that replace where a merge was meant, and of
-// documents that are not what a program expects: each lost somebody's data without a word.
+// documents that are not what a program expects: each once lost someone's data without an error.
 
 import Testing
 
 @testable import Ondol
 
 @Suite struct SameOrOtherTests {
-  /// Two shop items with titles that look the same overwrote each other's picture.
+  /// Two shop items with titles that look the same once overwrote each other's picture.
   @Test func `Ids that look alike are documents of their own`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
@@ -34,9 +34,9 @@ import Testing
     try await database.close()
   }
 
-  /// A path with a "/" in front lost the mark that its first name begins with, because the two are
-  /// one character to Swift: the write went to the document of another name.
-  @Test func `A mark behind a slash belongs to the name`() async throws {
+  /// A path that begins with "/" once lost the mark at the beginning of its first name, because the
+  /// two are one character to Swift, and the write went to the document of another name.
+  @Test func `A mark after a slash belongs to the name`() async throws {
     let database = try await Database.underTest()
     for mark in ["\u{301}", "\u{200d}", "\u{fe0f}"] {
       let name = mark + "shop"
@@ -66,7 +66,7 @@ import Testing
     try await database.close()
   }
 
-  /// Setting a value again lost the school and the major; updating kept them.
+  /// Setting a value again once lost the school and the major; updating kept them.
   @Test func `Setting replaces, merging keeps, at every depth`() async throws {
     let database = try await Database.underTest()
     let person = database.document("people/kim")
@@ -85,7 +85,7 @@ import Testing
       try await after { try await $0.setData(["name": "Lee"], merge: true) } == [
         "name": "Lee", "school": "Hanbat", "home": ["city": "Daejeon", "zip": "34158"],
       ])
-    // A map that is named as a field is replaced by an update, and filled up by a merge.
+    // An update replaces a map that is named as a field, and a merge adds to it.
     #expect(
       try await after { try await $0.updateData(["home": ["city": "Seoul"]]) } == [
         "name": "Kim", "school": "Hanbat", "home": ["city": "Seoul"],
@@ -109,8 +109,11 @@ import Testing
     var minutes: Int
   }
 
-  /// The work diary showed an empty day where a document did not fit, the shop showed nothing.
-  @Test func `What does not fit is told with its place, and hides no neighbour`() async throws {
+  /// The work diary once showed an empty day if a document did not fit, and the shop showed
+  /// nothing.
+  @Test func `A document that does not fit is reported with its place, and hides no neighbour`()
+    async throws
+  {
     let database = try await Database.underTest()
     let days = database.collection("days")
     let stored: [(String, [String: Value])] = [

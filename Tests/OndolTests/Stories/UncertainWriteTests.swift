@@ -1,5 +1,5 @@
-// Stories of writes whose end nobody saw. A caller is told one of three things: it has happened, it
-// has not, or nobody can know before the database is opened again. Never the wrong one.
+// Stories of writes with an uncertain end. A caller gets one of three answers: it has happened, it
+// has not, or nobody can know before the database is reopened. The answer is never wrong.
 
 import OndolEngine
 import OndolTestKit
@@ -8,8 +8,8 @@ import Testing
 @testable import Ondol
 
 @Suite struct UncertainWriteTests {
-  /// The disk refuses a write. Whether the bytes are there is known to nobody, and the caller must
-  /// hear just that; what was acknowledged can still be read, and nothing more is written.
+  /// The disk refuses a write. Nobody knows whether the bytes exist, and the caller must get
+  /// exactly that answer. Acknowledged commits can still be read, and nothing more is written.
   @Test func `A write whose file failed is neither promised nor denied`() async throws {
     let world = SimulatedWorld(seed: 1)
     let database = try await Database.open(at: "/d", environment: world.environment)
@@ -25,7 +25,7 @@ import Testing
     #expect(failed?.message.contains("opened again") == true, "\(failed as Any)")
     #expect(failed?.message.contains("known only then") == true, "\(failed as Any)")
 
-    // The disk is well again, and still nothing is written behind a hole.
+    // The disk works again, and still nothing is written after a hole.
     world.fileSystem.inject([])
     let later = await #expect(throws: DatabaseError.self) {
       try await documents.document("later").setData(["n": 3])
@@ -47,8 +47,8 @@ import Testing
     try await again.close()
   }
 
-  /// The photo diary saved, asked for its list, and did not find what it had just saved.
-  @Test func `Whoever asks after a write was acknowledged finds it`() async throws {
+  /// The photo diary once saved, queried its list, and did not find what it had just saved.
+  @Test func `A read after an acknowledged write finds it`() async throws {
     let database = try await Database.underTest()
     let diary = database.collection("diary")
     try await diary.createIndex(on: ["day"])

@@ -1,14 +1,13 @@
-// Writes to which what is stored makes no difference, yet: a delete of a document that comes to be
-// before the commit, a write of what is there and does not stay. They were forgotten when the batch
-// was made, so the commit kept what somebody else had put there meanwhile, and was itself ordered
-// behind that: no order of the two explains both.
+// Writes that have no effect on the stored state yet: a delete of a document that is created before
+// the commit, a write of an existing value that then changes. They were once dropped when the batch
+// was made. So the commit kept a value that another writer had put there in the meantime, and was
+// itself ordered after that, and no order of the two explains both.
 
 import Ondol
 import Testing
 
 @Suite struct WriteWithoutEffectTests {
-  @Test func `A delete in a transaction removes what came while the transaction ran`() async throws
-  {
+  @Test func `A delete in a transaction removes a document created while it ran`() async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     try await items.document("other").setData(["n": 1])
@@ -23,7 +22,7 @@ import Testing
     #expect(try await !items.document("late").getDocument().exists)
   }
 
-  @Test func `A delete below a collection that came while the transaction ran removes it too`()
+  @Test func `A recursive delete also removes a collection created while it ran`()
     async throws
   {
     let database = try await Database.underTest()
@@ -39,7 +38,7 @@ import Testing
     #expect(try await !late.getDocument().exists)
   }
 
-  @Test func `A write of what is there puts it back when it changed while the transaction ran`()
+  @Test func `A write of an existing value restores it after a change while it ran`()
     async throws
   {
     let database = try await Database.underTest()

@@ -1,4 +1,4 @@
-// Backups and what is recovered, from a shell.
+// Backups and recovered files, from a shell.
 
 import Foundation
 import Ondol

@@ -7,7 +7,7 @@ import Testing
 @Suite struct `Blobs, the tree and files in the ondol program` {
   let scratch: ScratchDirectory
   let shop: String
-  /// The beginning of a PNG of 3 x 2 pixels, and enough behind it to go into a pack.
+  /// The beginning of a PNG of 3 x 2 pixels, and enough bytes after it to go into a pack.
   private static let picture: [UInt8] =
     [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]
     + [0, 0, 0, 3, 0, 0, 0, 2, 8, 2, 0, 0, 0] + (0..<40_000).map { UInt8(truncatingIfNeeded: $0) }
@@ -34,7 +34,7 @@ import Testing
 
   // MARK: - Blobs
 
-  @Test func `Contents are listed as what they are, with who holds them`() async throws {
+  @Test func `Contents are listed with their types and holders`() async throws {
     let listed = try objects(try await scratch.ondol("blob", "ls", shop, "--larger", "1000"))
     let content = try #require(listed.first)
     #expect(listed.count == 1)
@@ -58,7 +58,7 @@ import Testing
     #expect(statistics.first?["contents"] as? Int == 2)
   }
 
-  @Test func `A file is put, and what nobody holds is given up`() async throws {
+  @Test func `A file is put, and contents without a holder are removed`() async throws {
     let file = scratch.path("hello.txt")
     try "hello".write(toFile: file, atomically: true, encoding: .utf8)
     let put = try objects(
@@ -101,7 +101,7 @@ import Testing
     #expect(children.last?["priority"] as? Int == 1)
   }
 
-  @Test func `What happens to the tree is told`() async throws {
+  @Test func `Changes of the tree are printed`() async throws {
     let database = try await Database.open(at: shop)
     let running = try RunningTool("tree", "watch", shop, "scores/lee")
     #expect(running.line()?.contains(#""type":"childAdded","path":"scores/lee/points""#) == true)
@@ -114,7 +114,7 @@ import Testing
 
   // MARK: - Files
 
-  @Test func `Files tell what is in them`() async throws {
+  @Test func `Files show their contents`() async throws {
     let segments = try objects(try await scratch.ondol("segment", "ls", shop))
     let file = try #require(segments.first?["file"] as? String)
     let rows = try objects(try await scratch.ondol("segment", "dump", shop, file, "--limit", "2"))

@@ -1,4 +1,4 @@
-// What a dump must carry: something of everything that a database can hold.
+// The required contents of a dump: something of everything that a database can hold.
 
 import OndolJSON
 import OndolTestKit

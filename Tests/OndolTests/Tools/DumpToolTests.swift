@@ -1,5 +1,5 @@
-// Dumps: a database with something of everything comes back from one to the last byte, and what no
-// dump says is refused with its place, whatever it is, without a trap and with nothing left.
+// Dumps: a database with something of everything comes back from one to the last byte. Anything
+// that no dump contains is refused with its place, without a trap and without remains.
 
 import Foundation
 import OndolEngine
@@ -59,7 +59,7 @@ import Testing
     try await lookInto(other)
   }
 
-  /// What was loaded works as what was dumped.
+  /// The loaded database works as the dumped one.
   private func lookInto(_ path: String) async throws {
     let (old, new) = (try await Database.open(at: shop), try await Database.open(at: path))
     for place in ["items/i5", "items/i3/notes/a1", "diary/a"] {
@@ -161,7 +161,7 @@ import Testing
     var noBase64 = lines
     noBase64[content + 1] = "\"*\""
     let cases: [([String], String)] = [
-      ([], "no dump"), (["{}"], "no dump"), (twice, "not behind"), (swapped, "not behind"),
+      ([], "not a dump"), (["{}"], "not a dump"), (twice, "not behind"), (swapped, "not behind"),
       (Array(lines.dropLast(2)), "manifest.json"), (Array(lines.prefix(document)), "missing"),
       (without("\"items/i1\""), "lines, and had"),
       (changed("\"items/i1\"", "\"items/i1/x\""), "segments"),
@@ -175,7 +175,7 @@ import Testing
       (changed("\"name\":\"code unique\"", "\"name\":\"code\""), "definition"),
       (changed("\"code\":\"c5\"", "\"code\":\"c10\""), "disagree"),
       (changed("\"path\":[\"x\",\"y\"]", "\"path\":[\"x\",\"a/b\"]"), "tree.jsonl, line"),
-      // The next check would have called the database damaged.
+      // The next check would have reported the database as damaged.
       (changed("\"metageneration\":", "\"meta\":"), "no content, or no metadata"),
       (changed("collections/items.jsonl", "../items.jsonl"), ""),
     ]
@@ -189,8 +189,8 @@ import Testing
     #expect(place?.contains("collections/items.jsonl, line \(document + 2)") == true)
   }
 
-  /// In a world whose time goes fast, contents were given up before the documents that refer to
-  /// them held them: for a day nobody may hold a content, and the load took longer.
+  /// In a world with fast time, contents were once given up before their documents held them: a
+  /// content may be without a holder for a day, and the load took longer.
   @Test func `A load that takes days keeps its contents`() async throws {
     let lines = try await Self.dump()
     let time = Guarded<Int64>(1 << 50)
@@ -205,8 +205,8 @@ import Testing
     try await Self.load(lines, environment)
   }
 
-  /// A fuzzer exchanged a document's two times: the dump was loaded, and the next check called the
-  /// database damaged.
+  /// A fuzzer once exchanged a document's two times: the dump was loaded, and the next check
+  /// reported the database as damaged.
   @Test func `A document that was changed before it was created is refused`() async throws {
     var lines = try await Self.dump()
     let place = try #require(lines.firstIndex { $0.contains("\"items/i1\"") })

@@ -1,4 +1,4 @@
-// A database to a key, to another and to none, from a shell.
+// A database that gets a key, another and none, from a shell.
 
 import Foundation
 import Ondol
@@ -29,8 +29,7 @@ import Testing
     return result.status == 0 ? result.output : nil
   }
 
-  @Test func `Without the key a check finds damage, and says what it did not look at`() async throws
-  {
+  @Test func `Without the key a check finds damage, and says what it skipped`() async throws {
     let key = try keyFile("one", 1)
     #expect(try await scratch.ondol("encrypt", place, "--key-file", key).status == 0)
     let whole = try await scratch.ondol("check", place)
@@ -61,7 +60,7 @@ import Testing
     #expect(encrypted.output.contains("\"isEncrypted\":true"))
     #expect(try await text() == nil)
     #expect(try await text("--key-file", one)?.contains("a secret of 7") == true)
-    // What is encrypted is not encrypted again.
+    // An encrypted database is not encrypted again.
     #expect(try await scratch.ondol("encrypt", place, "--key-file", one).status == 1)
 
     let rekeyed = try await scratch.ondol(

@@ -1,5 +1,5 @@
-// What scripts rely on: each exit status, pipes that close, interrupts, directories one may not
-// write, names of any characters, and help for every command.
+// The guarantees for scripts: each exit status, pipes that close, interrupts, unwritable
+// directories, names of any characters, and help for every command.
 
 import Foundation
 import Ondol
@@ -42,8 +42,8 @@ import Testing
     }
   }
 
-  /// A process that may have few addresses ended with an illegal instruction and no word before.
-  @Test func `A process that may have little memory is told so`() async throws {
+  /// A process with little address space once ended with an illegal instruction and no message.
+  @Test func `A process with a small memory limit gets a warning`() async throws {
     let limit = ["/bin/sh", "-c", "ulimit -v 900000; exec \"$@\"", "sh"]
     let limited = try await scratch.ondol(["count", shop, "items"], through: limit)
     #if os(Linux)
@@ -55,9 +55,10 @@ import Testing
     #expect(free.messages == "")
   }
 
-  /// The commands that help lists.
+  /// The commands in the help.
   private static func commands(in help: String) -> [String] {
-    // In groups: a heading, then a command a line, and what goes on of its sentence further in.
+    // In groups: a heading, then a command on each line, and the continuation of its sentence
+    // further in.
     let sections = help.components(separatedBy: "\n\n").filter {
       $0.prefix { $0 != "\n" }.hasSuffix("SUBCOMMANDS:")
     }
@@ -81,7 +82,7 @@ import Testing
     (3, ["tree", "get", "DIR", "none"]), (3, ["hexdump", "DIR", "none"]),
     (2, ["repair", "DIR"]), (2, ["check", "DIR", "--quick", "--blobs"]),
   ])
-  func `A status says what came of it`(status: Int, arguments: [String]) async throws {
+  func `A status tells the result`(status: Int, arguments: [String]) async throws {
     let result = try await scratch.ondol(arguments.map { $0 == "DIR" ? shop : $0 })
     #expect(result.status == Int32(status), "\(result.messages)")
     if status != 0 {
@@ -90,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `A database in use is status 5 for those who write, and nothing for those who look`()
+  @Test func `A database in use is status 5 for writers, and no problem for readers`()
     async throws
   {
     let database = try await Database.open(at: shop)
@@ -124,7 +125,7 @@ import Testing
     }
   }
 
-  /// Permissions say nothing to the one who may do everything, so this runs as nobody.
+  /// Permissions mean nothing to root, so this runs as nobody.
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv")))
   func `In a directory one may not write, looking works and writing is status 7`() async throws {
     try FileManager.default.setAttributes(
@@ -137,7 +138,7 @@ import Testing
     let nobody = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     let found = try await scratch.ondol(
       ["get", shop, "items/i100"], through: nobody)
-    // Where the program itself is out of nobody's reach there is nothing to see.
+    // If nobody cannot reach the program itself, there is nothing to see.
     guard found.status != 126, found.status != 127 else { return }
     #expect(found.status == 0, "\(found.messages)")
     let refused = try await scratch.ondol(["compact", shop], through: nobody)

@@ -1,4 +1,4 @@
-// `firestore.indexes.json` read, and its indexes made.
+// Reads a `firestore.indexes.json`, and creates its indexes.
 
 import Foundation
 import OndolJSON
@@ -29,7 +29,7 @@ struct FirestoreIndexTests {
       {"collectionGroup": "items", "fieldPath": "*", "indexes": [{"order": "ASCENDING"}]}]}
     """
 
-  @Test func `Every declaration is read, and what has no equivalent is told of`() throws {
+  @Test func `Every declaration is read, and those without an equivalent are reported`() throws {
     let declared = try FirestoreIndexes(Array(Self.file.utf8))
     #expect(
       declared.indexes == [
@@ -43,7 +43,9 @@ struct FirestoreIndexTests {
     #expect(declared.others == ["index 3, of items: there is no index of vectors"])
   }
 
-  @Test func `The tool makes them where there are collections, and else at the top`() async throws {
+  @Test func `The tool creates them for existing collections, and otherwise at the top`()
+    async throws
+  {
     let scratch = try ScratchDirectory()
     let shop = scratch.path("shop.ondol")
     let file = scratch.path("firestore.indexes.json")
@@ -79,7 +81,7 @@ struct FirestoreIndexTests {
     #"{"indexes": [{"fields": [{"fieldPath": "b", "order": "ASCENDING"}]}]}"#,
     #"{"fieldOverrides": [{"collectionGroup": "a", "fieldPath": "b", "ttl": 1}]}"#,
   ])
-  func `What is no such file is refused`(text: String) {
+  func `Any other file is refused`(text: String) {
     #expect(throws: FirestoreIndexes.Problem.self) { try FirestoreIndexes(Array(text.utf8)) }
   }
 }

@@ -1,5 +1,5 @@
-// Text that somebody else wrote comes to a person's terminal from every command: names, values,
-// paths, reasons. None of it may do anything there, or look like something else.
+// Other people's text on a terminal, from every command: names, values, paths, reasons. None of it
+// may do anything there, or look like something else.
 
 import Foundation
 import Ondol
@@ -16,7 +16,7 @@ struct `Hostile text in the ondol program` {
     sample = try await HostileSample(scratch)
   }
 
-  /// The names of all commands that do something, as the program's own table has them.
+  /// The names of all commands with an action, from the program's own table.
   private func commands() async throws -> Set<String> {
     let dump = try await scratch.ondol("--experimental-dump-help")
     let tool = try JSONSerialization.jsonObject(with: Data(dump.output.utf8)) as? [String: Any]
@@ -29,7 +29,7 @@ struct `Hostile text in the ondol program` {
     return Set(names(root, [])).filter { $0.split(separator: " ").last != "help" }
   }
 
-  /// What of an output a terminal would not show as it is, by its numbers.
+  /// The characters of an output that a terminal would not show unchanged, as numbers.
   private func hidden(in output: String, allowing allowed: Set<Unicode.Scalar> = []) -> [String] {
     output.unicodeScalars
       .filter { VisibleText.isHidden($0.value) && $0 != "\n" && !allowed.contains($0) }
@@ -47,25 +47,25 @@ struct `Hostile text in the ondol program` {
           run.endsAfter == nil ? "" : "\u{3}", into: words, when: run.endsAfter ?? "",
           environment: ["NO_COLOR": "1", "EDITOR": "cat", "VISUAL": "cat"])
         let tabs: Set<Unicode.Scalar> = words.contains("raw") ? ["\t"] : []
-        // A terminal's line breaks have it, and lines of progress, and none of the names.
+        // A terminal's line breaks and progress lines contain it, and no name does.
         let output = String(result.output.unicodeScalars.filter { $0 != "\r" })
         let found = hidden(in: output, allowing: tabs)
         let told = Comment(rawValue: "\(words): \(VisibleText.lines(output))")
         #expect(found.isEmpty, told)
         #expect(result.status == run.status, told)
-        // A name begins no line, and so says nothing in the program's place.
+        // A name begins no line, and so cannot pose as the program's own message.
         #expect(name == "blob cat" || !output.contains("\nondol: ok"), told)
       }
     }
   }
 
-  @Test func `The shell shows what it completes, and keeps what it is`() async throws {
+  @Test func `The shell shows completions visibly, and keeps their bytes`() async throws {
     try sample.restore()
-    // Completes a collection; then offers the fields of one, of which several begin alike.
+    // Completes a collection; then offers the fields of one, several of which begin alike.
     let keys = "count c\t\rquery c\t \t\t\u{15}.read \u{9B}\u{202E}none\r.quit\r"
     let result = try await scratch.typing(
       keys, into: [sample.place], environment: ["NO_COLOR": "1"])
-    // What the editor itself says to the terminal.
+    // The editor's own control sequences.
     let own = #/\r\u{1B}\[K|\u{1B}\[[0-9]+D/#
     let shown = String(
       result.output.replacing(own, with: "").unicodeScalars.filter { $0 != "\r" })
@@ -74,7 +74,7 @@ struct `Hostile text in the ondol program` {
     #expect(shown.contains(#".read \u{9b}\u{202e}none"#), "\(VisibleText.lines(result.output))")
   }
 
-  @Test func `Into a pipe goes what is stored, and JSON that can be looked at`() async throws {
+  @Test func `A pipe gets stored bytes, and JSON that is safe to display`() async throws {
     try sample.restore()
     let collection = "c\(HostileSample.orders)"
     let csv = try await scratch.ondol("ls", sample.place, collection, "--format", "csv")
@@ -103,7 +103,7 @@ struct `Hostile text in the ondol program` {
 
   @Test func `A content on a terminal is text, its characters whole`() async throws {
     try sample.restore()
-    // Longer than the pieces it is read in, and at its end what is no text.
+    // Longer than the pieces in which it is read, and not a text at its end.
     let file = scratch.path("long")
     let bytes = Data(String(repeating: "한 ", count: 1 << 19).utf8) + [0xED, 0x95, 0x9B, 0xFF, 0x9B]
     try bytes.write(to: URL(filePath: file))

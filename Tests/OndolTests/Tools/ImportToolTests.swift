@@ -1,4 +1,4 @@
-// `ondol import` beyond plain lines: modes, bad lines, going on where it ended, CSV, directories.
+// `ondol import` beyond plain lines: modes, bad lines, resuming, CSV, directories.
 
 import Foundation
 import Ondol
@@ -24,7 +24,7 @@ import Testing
     try await scratch.ondol("ls", shop, collection, "--format", "jsonl").lines
   }
 
-  @Test func `Typed values come in as what they are, and plain ones as maps on request`()
+  @Test func `Typed values are imported as such, and as plain maps on request`()
     async throws
   {
     let line =
@@ -88,7 +88,7 @@ import Testing
     #expect(try await listed("t").count == 3)
   }
 
-  @Test func `Each mode does what it says with documents that are there and that are not`()
+  @Test func `Each mode follows its rule for existing and missing documents`()
     async throws
   {
     let old = #"{"__name__":"old","a":1,"b":1}"#
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `A resumed import goes on where the last one ended`() async throws {
+  @Test func `A resumed import continues where the last one ended`() async throws {
     var lines = (0..<2_500).map { #"{"__name__":"d\#($0)","n":\#($0)}"# }
     lines[2_100] = "broken"
     let file = try write("many.jsonl", lines)
@@ -119,7 +119,7 @@ import Testing
     #expect(FileManager.default.fileExists(atPath: checkpoint))
     lines[2_100] = #"{"__name__":"d2100","n":2100}"#
     _ = try write("many.jsonl", lines)
-    // Lines before the place would be refused: their documents are there.
+    // Lines before the place would be refused, because their documents exist.
     let second = try await scratch.ondol(
       "import", shop, file, "--into", "t", "--mode", "upsert", "--resume", "--acknowledge")
     #expect(second.status == 0, "\(second.messages)")
@@ -139,7 +139,7 @@ import Testing
     #expect(try await scratch.ondol("import", shop, "-", "--into", "t", "--resume").status == 2)
   }
 
-  @Test func `CSV comes in as texts, or as what its cells look like`() async throws {
+  @Test func `CSV is imported as texts, or as the types of its cells`() async throws {
     let file = try write(
       "items.csv",
       [
@@ -166,8 +166,8 @@ import Testing
     #expect(try await listed("r").count == 1)
   }
 
-  /// One quote too many took in all lines after it, and one bad line was counted.
-  @Test func `A quote that is never closed is told with all lines that it takes in`() async throws {
+  /// One quote too many once took in all lines after it, and one bad line was counted.
+  @Test func `An unclosed quote is reported with all lines that it takes in`() async throws {
     let file = try write("open.csv", ["__name__,n", "a,1", "b,\"2", "c,3", "d,4"])
     let result = try await scratch.ondol("import", shop, file, "--into", "q")
     #expect(result.status == 1)

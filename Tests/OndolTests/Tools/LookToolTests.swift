@@ -1,5 +1,5 @@
-// Looking into a database from a shell: queries, counts, what documents look like, and what changes
-// while an app writes.
+// Looking into a database from a shell: queries, counts, the shapes of documents, and changes while
+// an app writes.
 
 import Foundation
 import Ondol
@@ -53,7 +53,7 @@ import Testing
     #expect(result.messages.contains("\n  kind == even\n          ^"), "\(result.messages)")
   }
 
-  // An empty answer looks the same whether nothing matches or a name was mistyped.
+  // An empty answer once looked the same whether nothing matched or a name was mistyped.
   @Test(arguments: [
     (["query", "itms"], "", "collection itms"), (["ls", "itms"], "", "collection itms"),
     (["ls", "itms", "--ids"], "", "collection itms"),
@@ -71,7 +71,7 @@ import Testing
     ),
     (["agg", "items", "--sum", "n", "--group-by", "kid"], "", "field kid"),
   ])
-  func `A name that nobody has is said, and is status 3`(
+  func `An unknown name is reported, with status 3`(
     words: [String], output: String, name: String
   ) async throws {
     let result = try await scratch.ondol([words[0], shop] + words.dropFirst())
@@ -87,7 +87,7 @@ import Testing
     ["agg", "items", "n = 0", "--sum", "n"], ["agg", "items", "n > 99", "--min", "kind"],
     ["ls", "items", "--offset", "50"], ["indexes", "users/posts"],
   ])
-  func `An empty answer about names that somebody has is status 0`(words: [String]) async throws {
+  func `An empty answer with known names is status 0`(words: [String]) async throws {
     let result = try await scratch.ondol([words[0], shop] + words.dropFirst())
     #expect(result.status == 0, "\(result.messages)")
     #expect(result.messages == "")
@@ -118,7 +118,7 @@ import Testing
       ])
   }
 
-  @Test func `Collections, indexes and fields are told`() async throws {
+  @Test func `Collections, indexes and fields are listed`() async throws {
     let collections = try objects(try await scratch.ondol("colls", shop))
     #expect(collections.map { $0["collection"] as? String } == ["items", "users/posts"])
     #expect(collections.map { $0["documents"] as? Int } == [10, 2])
@@ -157,7 +157,7 @@ import Testing
     #expect(top.map { $0["collection"] as? String } == ["items", "users"])
   }
 
-  @Test func `Numbers are told for people, programs and Prometheus`() async throws {
+  @Test func `Numbers are printed for people, programs and Prometheus`() async throws {
     let object = try #require(try objects(try await scratch.ondol("stats", shop)).first)
     #expect(object["schema"] as? String == "stats/1")
     #expect((object["directoryBytes"] as? Int ?? 0) > 0)
@@ -170,7 +170,7 @@ import Testing
 
   // MARK: - Live
 
-  @Test func `A watch tells what the app does, until it is interrupted`() async throws {
+  @Test func `A watch prints the app's changes, until it is interrupted`() async throws {
     let database = try await Database.open(at: shop)
     let running = try RunningTool("watch", shop, "items", "n >= 9")
     #expect(running.line()?.contains(#""type":"current","count":1"#) == true)
@@ -241,7 +241,7 @@ import Testing
       try await scratch.ondol("index", "dump", shop, "items", "kind,n", "--from", "{").status == 2)
   }
 
-  @Test func `What is known of a document and of the last commit is told`() async throws {
+  @Test func `The metadata of a document and of the last commit is printed`() async throws {
     let revision = try objects(try await scratch.ondol("get", shop, "items/i3", "--rev"))
     #expect((revision.first?["__version__"] as? Int ?? 0) > 0)
     #expect(revision.first?["__updated__"] != nil)

@@ -1,5 +1,5 @@
-// `ondol new`: the files are there under the new name, nothing is written over, and what it cannot
-// know it asks for. That the package builds and passes its tests is for Scripts/test --template.
+// `ondol new`: the files have the new name, nothing is overwritten, and the command asks for what
+// it cannot know. Scripts/test --template checks that the package builds and passes its tests.
 
 import Foundation
 import Testing

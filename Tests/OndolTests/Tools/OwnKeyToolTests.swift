@@ -48,7 +48,7 @@ import Testing
     #expect(try await ondol("check", place, "--full").status == 0)
   }
 
-  @Test func `A content is put for it, found by the document, and goes where that goes`()
+  @Test func `A content is put for it, found by the document, and deleted with it`()
     async throws
   {
     #expect(try await ondol("mkcoll", place, "records", "--own-key").status == 0)
@@ -81,7 +81,7 @@ import Testing
     let again = try await ondol("blob", "cat", loaded, "records/r", "--field", "scan")
     #expect(again.output == text, "\(again.messages)")
     #expect(try await ondol("check", loaded, "--full").status == 0)
-    // In the clear nothing is kept apart, and what was loaded can be written again.
+    // In a plain database nothing is kept apart, and the loaded collection can be written again.
     #expect(try await scratch.ondol("load", clear, dump, "--quiet").status == 0)
     let open = try await scratch.ondol("blob", "cat", clear, "records/r", "--field", "scan")
     #expect(open.output == text, "\(open.messages)")
@@ -130,7 +130,7 @@ import Testing
     #expect(try await ondol("ls", without).lines.count == 1)
   }
 
-  @Test func `A dump notes the key, and what is loaded has another where there can be one`()
+  @Test func `A dump records the key, and the loaded collection gets another if possible`()
     async throws
   {
     #expect(try await ondol("mkcoll", place, "records", "--own-key").status == 0)

@@ -1,4 +1,4 @@
-// `ondol rules`: what a file of rules and a file of cases come to, by their exit status and words.
+// `ondol rules`: the results of a rules file and a file of cases, by their exit status and words.
 
 #if Server
   import Foundation

@@ -1,5 +1,5 @@
-// `ondol search` and the index that it needs: what a person and what a program reads, and that a
-// dump, a recovery and a check know of it.
+// `ondol search` and the index that it needs: its output for people and for programs, and that a
+// dump, a recovery and a check know the index.
 
 import Foundation
 import Ondol

@@ -1,5 +1,5 @@
-// The program on a database that a server keeps: the same commands by an address in the place of a
-// directory, and a sentence where only files can be worked on.
+// The program on a database on a server: the same commands with an address instead of a directory,
+// and an error message where only files are supported.
 
 import Foundation
 import Ondol
@@ -42,7 +42,7 @@ import Testing
     let info = try await ondol("info", address, "--format", "json")
     #expect(info.output.contains(#""documents":1"#) && info.output.contains(#""files":[]"#))
     try await ondol("stats", address)
-    // The shell opens what its first word names.
+    // The shell opens the database that its first word names.
     let shell = try await scratch.ondol([address], input: "get items/lamp\nput items/x {}\n")
     #expect(shell.output.contains("40") && shell.status == 7, "\(shell.messages)")
     let database = try await Database.open(on: .postgres(address))
@@ -71,7 +71,7 @@ import Testing
     try await ondol("check", back, "--full")
   }
 
-  @Test func `Whoever only looks makes nothing there`() async throws {
+  @Test func `A command that only reads creates nothing there`() async throws {
     let none = try await ondol("get", address, "items/a", status: 3)
     #expect(none.messages.contains("no database"))
     for words in [["ls", address], ["info", address], ["dump", address, "-o", "-"]] {
@@ -81,7 +81,7 @@ import Testing
     try await ondol("get", address, "items/a")
   }
 
-  /// Somebody has removed a document's row with SQL, and left what the index says of it.
+  /// Someone has removed a document's row with SQL, and left the index's rows.
   @Test func `A check there looks at documents and indexes`() async throws {
     try await ondol("put", address, "items/lamp", #"{"name":"등잔"}"#)
     try await ondol("put", address, "items/table", #"{"name":"상"}"#)
@@ -102,7 +102,7 @@ import Testing
     #expect(check.output.contains("name"), "\(check.output)")
   }
 
-  @Test func `What works on files says that there are none`() async throws {
+  @Test func `A command for files says that there are none`() async throws {
     try await ondol("put", address, "items/a", "{}")
     for words in [
       ["check", address, "--quick"], ["compact", address],

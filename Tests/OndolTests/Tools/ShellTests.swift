@@ -1,4 +1,4 @@
-// The shell: lines fed in over a pipe, and a person's keys on a terminal.
+// The shell: lines over a pipe, and a person's keys on a terminal.
 
 import Foundation
 import Ondol
@@ -61,7 +61,7 @@ import Testing
     #expect(result.messages.contains(" ms"))
   }
 
-  @Test func `A line that fails is told, and the rest is run`() async throws {
+  @Test func `A failed line is reported, and the rest runs`() async throws {
     let result = try await scratch.ondol(
       shop, input: "get items/none\n.mode nonsense\nget 'items\ncount items\n")
     #expect(result.status == 2)
@@ -70,8 +70,8 @@ import Testing
     #expect(result.messages.contains("not closed"))
   }
 
-  /// Errors told of a database that nobody had typed, and of the program's own name.
-  @Test func `Help and what is wrong are told as lines are typed here`() async throws {
+  /// Errors once mentioned a database that nobody had typed, and the program's own name.
+  @Test func `Help and errors are in the form of lines typed here`() async throws {
     let help = try await scratch.ondol(shop, input: "help ls\nblob put --help\nhelp compact\n")
     #expect(help.status == 0, "\(help.messages)")
     #expect(help.output.contains("USAGE: ls [<options>] [<collection>]"))
@@ -97,7 +97,7 @@ import Testing
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))
   func `On a terminal keys edit the line, and names are completed`() async throws {
-    // Types "cout" and mends it, completes the collection, and takes the line from the history.
+    // Types "cout" and corrects it, completes the collection, and takes the line from the history.
     let keys =
       "cout\u{1B}[D\u{1B}[Du\u{7F}\u{1B}[Cun\u{1B}[3~\u{1B}[F\u{17}count it\t\r"
       + "\u{1B}[A\r.quit\r"
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))
-  func `Fields are completed within quotes, and options behind a dash`() async throws {
+  func `Fields are completed within quotes, and options after a dash`() async throws {
     // "query items 'nam" becomes 'name ', "--sel" becomes "--select ".
     let keys = "query items 'nam\t= \"x y\" and n>3' --sel\tn\r.quit\r"
     let result = try await scratch.typing(keys, into: [shop])

@@ -1,11 +1,11 @@
 // Runs the built `ondol` as a shell would: arguments and standard input in, output and status out.
-// The program stands beside the test bundle, because both are built together.
+// The program is beside the test bundle, because both are built together.
 
 import Foundation
 import Testing
 import OndolPlatform
 
-/// What a run of a tool left behind.
+/// The result of a tool's run.
 struct ToolResult {
   var status: Int32
   var output: String
@@ -39,7 +39,7 @@ final class ScratchDirectory {
 
   /// Runs `ondol` to its end.
   ///
-  /// - Parameter launcher: a program and its words that starts it.
+  /// - Parameter launcher: a program with arguments that starts it.
   func ondol(
     _ arguments: [String], input: String = "", environment: [String: String] = [:],
     through launcher: [String] = []
@@ -48,7 +48,7 @@ final class ScratchDirectory {
     return try await run(launcher + [tool] + arguments, input: input, environment: environment)
   }
 
-  /// Runs a program to its end. Output goes through files, which never fill up as pipes do.
+  /// Runs a program to its end. Its output goes through files, which, unlike pipes, never fill up.
   func run(
     _ words: [String], input: String = "", environment: [String: String] = [:]
   ) async throws -> ToolResult {
@@ -74,12 +74,12 @@ final class ScratchDirectory {
       messages: try String(contentsOfFile: path("messages"), encoding: .utf8))
   }
 
-  /// Runs `ondol` on a terminal, types when it asks for the first time, and waits for its end.
+  /// Runs `ondol` on a terminal, types at its first prompt, and waits for its end.
   ///
   /// - Parameters:
-  ///   - keys: what is typed; nothing when empty.
+  ///   - keys: the keys to type; nothing if empty.
   ///   - arguments: the words, without single quotes in them.
-  ///   - prompt: what is waited for.
+  ///   - prompt: the text to wait for.
   func typing(
     _ keys: String, into arguments: [String], when prompt: String = "ondol> ",
     environment: [String: String] = [:]
@@ -115,8 +115,7 @@ final class ScratchDirectory {
       messages: "")
   }
 
-  /// Runs `ondol` until it has printed `count` lines, kills it, and gives back what it had printed
-  /// by then.
+  /// Runs `ondol` until it has printed `count` lines, kills it, and returns its output so far.
   func ondol(
     _ arguments: String..., killedAfterLines count: Int
   ) async throws -> [String] {
@@ -161,7 +160,7 @@ final class ScratchDirectory {
   }
 }
 
-/// An `ondol` that goes on until it is told to end.
+/// An `ondol` that runs until it is told to end.
 final class RunningTool {
   private let process = Process()
   private let pipe = Pipe()
@@ -184,7 +183,7 @@ final class RunningTool {
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
   }
 
-  /// The next line it prints; nil when it has ended. Blocks until there is one.
+  /// Returns the next line that it prints; nil after its end. Blocks until there is one.
   func line() -> String? {
     while true {
       if let end = text.firstIndex(of: "\n") {
@@ -197,17 +196,17 @@ final class RunningTool {
     }
   }
 
-  /// Presses ^C, and gives back the status.
+  /// Presses ^C, and returns the status.
   func interrupt() async -> Int32 {
     kill(process.processIdentifier, SIGINT)
     for await _ in ended {}
     return process.terminationStatus
   }
 
-  /// Stops reading what it prints.
+  /// Stops reading its output.
   func closeOutput() { try? pipe.fileHandleForReading.close() }
 
-  /// Waits for its end and gives back the status.
+  /// Waits for its end and returns the status.
   func end() async -> Int32 {
     for await _ in ended {}
     return process.terminationStatus

@@ -1,4 +1,4 @@
-// The `ondol` program as its users meet it: text in, text out, and a status that scripts can rely
+// The `ondol` program as its users see it: text in, text out, and a status that scripts can rely
 // on.
 
 import Foundation
@@ -23,7 +23,7 @@ import Testing
 
   // MARK: - Import
 
-  @Test func `What was imported is listed again, to the last digit`() async throws {
+  @Test func `Imported documents are listed again, to the last digit`() async throws {
     let lines = [
       #"{"__name__":"max","value":9223372036854775807}"#,
       #"{"__name__":"min","value":-9223372036854775808}"#,
@@ -158,7 +158,7 @@ import Testing
     #expect(empty.output == "[]\n")
   }
 
-  @Test func `Values that JSON has no word for say what they are`() async throws {
+  @Test func `Values that JSON has no notation for carry their type`() async throws {
     let database = try await Database.open(at: shop)
     try await database.collection("kinds").document("all").setData([
       "at": Timestamp(microsecondsSince1970: 1_709_164_800_000_001),
@@ -204,7 +204,7 @@ import Testing
     #expect(version.output.hasPrefix("ondol "))
   }
 
-  @Test func `Looking works beside whoever has the database open, writing is status 5`()
+  @Test func `Reading works beside an open database, writing is status 5`()
     async throws
   {
     let database = try await Database.open(at: shop)
@@ -239,7 +239,7 @@ import Testing
     #expect(result.messages == "")
   }
 
-  @Test func `What a check finds are lines of JSON, and status 4 when something is lost`()
+  @Test func `Findings of a check are lines of JSON, and status 4 if data is lost`()
     async throws
   {
     try await importItems(#"{"id":"a"}"#)
@@ -248,7 +248,7 @@ import Testing
     for (name, offset, status) in [("SUPER", 72, 0), (file, 70, 4)] {
       let place = URL(filePath: shop).appending(path: name)
       var bytes = try Data(contentsOf: place)
-      // The first copies of the superblock are written when it changes first.
+      // The first copies of the superblock are written at its first change.
       bytes[offset + (name == "SUPER" ? 4_096 : 0)] ^= 1
       try bytes.write(to: place)
       let result = try await scratch.ondol("check", shop)

@@ -1,5 +1,5 @@
-// Conditions on a command line: what they mean, that what is printed of one reads back as the same,
-// and that a mistake is pointed at.
+// Conditions on a command line: their meaning, that a printed condition reads back as the same, and
+// that a mistake is pointed out.
 
 import Ondol
 import OndolJSON
@@ -53,16 +53,16 @@ import Testing
 
   @Test(arguments: [
     ("", 0, "a field is missing"), ("price", 5, "operator"), ("price >=", 8, "a value is missing"),
-    ("price >= ten", 9, "quotes"), ("price >= 1x", 10, "no value"),
+    ("price >= ten", 9, "quotes"), ("price >= 1x", 10, "not a value"),
     ("(a = 1", 6, "\")\""), ("a = 1)", 5, "must follow"), ("a = 1 b = 2", 6, "must follow"),
     ("and = 1", 0, "backquotes"), ("a in 1", 5, "array"), ("a not 1", 6, "\"in\""),
     ("`a = 1", 0, "not closed"), ("a. = 1", 2, "name"), ("a starts-with 1", 14, "text"),
-    ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "no value"),
-    ("a = \"x", 6, "no value"), ("a = 'x", 6, "no value"),
-    ("a = 'x\"", 7, "no value"), ("a ~ 1", 2, "operator"),
-    ("a = 1.2.3m", 4, "no decimal"), ("a in [1m, 1e200m]", 10, "no decimal"),
-    ("a in [1m, 2m 3]", 13, "no value"), ("a = -m", 5, "no value"),
-    ("a = ['b\\'', \"\\x\"]", 14, "no value"),
+    ("x = 1 and not a array-contains 1", 10, "negated"), ("a = [1, }", 8, "not a value"),
+    ("a = \"x", 6, "not a value"), ("a = 'x", 6, "not a value"),
+    ("a = 'x\"", 7, "not a value"), ("a ~ 1", 2, "operator"),
+    ("a = 1.2.3m", 4, "not a decimal"), ("a in [1m, 1e200m]", 10, "not a decimal"),
+    ("a in [1m, 2m 3]", 13, "not a value"), ("a = -m", 5, "not a value"),
+    ("a = ['b\\'', \"\\x\"]", 14, "not a value"),
     ("a = 123456789012345678901234567890123456789m", 4, "38 digits"),
     ("a folded contains \"x\"", 9, "does not compare"), ("a folded = 1", 11, "quotes"),
     ("a natural starts-with \"1\"", 10, "does not compare"),
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `The mark stands below the place, also behind wide characters`() {
+  @Test func `The mark is below the place, also after wide characters`() {
     let error = #expect(throws: WhereError.self) { try WhereExpression("한글 = x") }
     #expect(error?.description.hasSuffix("\n  한글 = x\n         ^") == true)
   }
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(4))
-  func `What is printed of an expression reads back as the same`(seed: UInt64) throws {
+  func `A printed expression reads back as the same`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     for _ in 0..<500 {
       let expression = Self.expression(&random, depth: 4)
@@ -139,7 +139,7 @@ import Testing
     ("name folded in ['NAME 3', 'Náme 4'] or name natural > 'NAME 018'", ["19", "3", "4"]),
     ("__name__ in [\"4\", \"none\"]", ["4"]),
   ])
-  func `A condition finds what it says`(text: String, ids: [String]) async throws {
+  func `A condition finds the described documents`(text: String, ids: [String]) async throws {
     let database = try await Database.underTest()
     let items = database.collection("items")
     for n in 0..<20 {
@@ -189,7 +189,7 @@ import Testing
     return all.randomElement(using: &random) ?? .null
   }
 
-  /// As many hundredths.
+  /// A number of hundredths.
   private static func decimal(_ hundredths: Int) -> Value {
     DecimalValue("\(hundredths)e-2").map { .decimal($0) } ?? .null
   }

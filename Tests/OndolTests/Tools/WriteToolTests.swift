@@ -22,7 +22,7 @@ import Testing
     try await scratch.ondol("get", shop, path, "--format", "jsonl").output
   }
 
-  @Test func `A put writes only when what it was told holds`() async throws {
+  @Test func `A put writes only if its condition holds`() async throws {
     #expect(
       try await status("put", "a/x", #"{"n":1,"$odd":{"$date":"1970-01-01T00:00:00Z"}}"#) == 0)
     #expect(try await get("a/x") == #"{"$odd":{"$date":"1970-01-01T00:00:00Z"},"n":1}"# + "\n")
@@ -103,7 +103,7 @@ import Testing
     #expect(try await status("edit", "a/none") == 3)
   }
 
-  @Test func `Indexes are made, listed, built anew and removed`() async throws {
+  @Test func `Indexes are created, listed, rebuilt and removed`() async throws {
     for (id, n) in [("x", 1), ("y", 1), ("z", 2)] {
       #expect(try await status("put", "a/\(id)", #"{"n":\#(n),"id":"\#(id)","tags":["t"]}"#) == 0)
     }
@@ -134,7 +134,7 @@ import Testing
     #expect(try await status("reindex", "a", "nothing") == 3)
   }
 
-  @Test func `What is exported with types is imported as it was`() async throws {
+  @Test func `An export with types is imported unchanged`() async throws {
     let lines = [
       #"{"__name__":"a","at":{"$date":"2026-05-01T00:00:00Z"},"#
         + #""b":{"$binary":{"base64":"AQI=","subType":"00"}}}"#,

@@ -1,4 +1,4 @@
-// The tree that keeps a node's children, and where they stand, against a sorted dictionary.
+// The tree that keeps a node's children and their positions, compared with a sorted dictionary.
 
 import OndolTestKit
 import Testing
@@ -17,7 +17,9 @@ private struct Entry: KeyedEntry {
 
 @Suite struct KeyedTreeTests {
   @Test(arguments: Seeds.first(3))
-  func `Whatever goes in and out, it is the sorted list, and old ones stay`(seed: UInt64) {
+  func `After any insertions and removals it is the sorted list, and old versions stay`(
+    seed: UInt64
+  ) {
     var random = OndolTestKit.SeededRandom(seed: seed)
     let start = random.below(3) * 700
     var model = Dictionary(uniqueKeysWithValues: (0..<start).map { ($0, Entry($0, 0)) })

@@ -1,6 +1,6 @@
-// What listeners of the tree are told, step by step: the first events, the order of events within a
-// commit and between places, siblings before, windows that refill, keys and priorities in their
-// orders, and what listening costs when nobody asks.
+// The events of the tree's listeners, step by step: the first events, the order of events within a
+// commit and between places, previous siblings, windows that refill, keys and priorities in their
+// orders, and the cost of an idle listener.
 
 import OndolEngine
 import OndolTestKit
@@ -10,7 +10,7 @@ import Testing
 
 private let allKinds = Set(TreeEvent.Kind.allCases)
 
-/// What a listener is told without waiting, in few words.
+/// A listener's events without waiting, in few words.
 private func told(_ listener: TreeListener<TreeEvent>) async throws -> [String] {
   var words: [String] = []
   while let event = try await listener.poll() {
@@ -51,7 +51,7 @@ private func listen(
     let first = listen(cars)
     let expected = ["added a after -", "added b after a", "added c after b", "value cars"]
     try await expect(first, expected)
-    // A second listener has its own beginning, and the first is told nothing again.
+    // A second listener has its own beginning, and the first receives nothing again.
     try await expect(listen(cars), expected)
     try await expect(first, [])
   }
@@ -67,12 +67,12 @@ private func listen(
       listener,
       [
         "removed c", "removed f", "added aa after b", "added bb after e", "moved e after aa",
-        // Added behind one that moves: only now it is where a list has it.
+        // Added after one that moves: only now it has its place in a list.
         "moved bb after e", "moved a after d", "changed e after aa", "changed a after d", "value x",
       ])
   }
 
-  @Test func `Children move only when what they are ordered by changes`() async throws {
+  @Test func `Children move only when their order's value changes`() async throws {
     let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["a": ["n": 1, "t": 1], "b": ["n": 2], "c": ["n": 3]])
@@ -89,7 +89,8 @@ private func listen(
     try await expect(byChild, ["added 0 after -", "value x"])
   }
 
-  @Test func `Who listens deepest is told first, and one commit is one step for all`() async throws
+  @Test func `The deepest listener is notified first, and one commit is one step for all`()
+    async throws
   {
     let database = try await Database.underTest()
     let tree = database.tree
@@ -126,7 +127,7 @@ private func listen(
     try await database.tree.child("y").setValue(1)
     try await place.child("b").setValue(2)
     try await place.child("b").removeValue()
-    // There and gone again before the listener asked.
+    // Created and deleted again before the listener read.
     try await expect(listener, [])
   }
 
@@ -167,7 +168,7 @@ private func listen(
     #expect(last == "\u{ff5e}")
   }
 
-  @Test func `Children with priorities come behind those without, numbers before texts`()
+  @Test func `Children with priorities come after those without, numbers before texts`()
     async throws
   {
     let database = try await Database.underTest()
@@ -235,7 +236,7 @@ private func listen(
     }
   }
 
-  @Test func `A listener that does not ask costs bounded memory, and is told what is different`()
+  @Test func `An idle listener costs bounded memory, and then gets the differences`()
     async throws
   {
     let database = try await Database.underTest()
@@ -252,7 +253,7 @@ private func listen(
   }
 
   @Test(arguments: [(length: 10, most: 4_096), (length: 100_000, most: 41)])
-  func `What waits for a listener is bounded by rows and by bytes`(
+  func `A listener's inbox is bounded by rows and by bytes`(
     length: Int, most: Int
   ) async throws {
     let database = try await Database.underTest()
@@ -268,7 +269,7 @@ private func listen(
         [TreeRowChange(key: key, before: before)],
         SequenceNumber(rawValue: start.sequence.rawValue + number))
     }
-    // The one that was too much is in it.
+    // It includes the one beyond the limit.
     #expect(inbox.pendingCount == most + 1)
     try await database.close()
   }
@@ -292,7 +293,7 @@ private func listen(
     #expect(database.observerCount == 0)
   }
 
-  @Test func `One event is enough where one is asked for`() async throws {
+  @Test func `One event is enough if one is requested`() async throws {
     let database = try await Database.underTest()
     let place = database.tree.child("x")
     try await place.setValue(["b": 2, "a": 1])

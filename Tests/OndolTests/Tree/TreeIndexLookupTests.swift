@@ -1,5 +1,5 @@
-// Which of the declared indexes a write is shown: those above its place, and those at it and below.
-// However they are looked for, they must be those that a walk over all of them finds.
+// The declared indexes that a write affects: those above its place, and those at it and below.
+// However they are searched, they must be those that a walk over all of them finds.
 
 import OndolEngine
 import OndolTestKit

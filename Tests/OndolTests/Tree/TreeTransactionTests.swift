@@ -1,5 +1,5 @@
-// The tree in transactions, beside documents, at close and after a crash, and what checks and
-// salvage make of it.
+// The tree in transactions, beside documents, at close and after a crash, and the results of checks
+// and salvage.
 
 import Foundation
 import OndolEngine
@@ -47,7 +47,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     #expect(try await place.getData().priority == 1)
   }
 
-  /// Sign-up in three calls left claims without profiles, and pictures of nobody.
+  /// Sign-up in three calls once left claims without profiles, and pictures without owners.
   @Test func `Nodes, documents and bytes are written together or not at all`() async throws {
     var options = Database.Options()
     options.blobGracePeriod = .zero
@@ -77,7 +77,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     #expect(try await database.storage.statistics().contents == 1)
   }
 
-  @Test func `A read is repeated when what it saw changes before the commit`() async throws {
+  @Test func `A transaction repeats after a change of its reads before the commit`() async throws {
     let database = try await Database.underTest()
     let tree = database.tree
     try await tree.setValue(["a": 1, "b": 1])
@@ -92,7 +92,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     #expect(try await tree.child("b").getData().value == 1)
   }
 
-  @Test func `Writers of neighbours do not meet, and who replaces much comes through`()
+  @Test func `Writers of neighbours do not conflict, and a large replacement succeeds`()
     async throws
   {
     let database = try await Database.underTest()
@@ -115,7 +115,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     }
   }
 
-  @Test func `What is to be done on close is done by closing`() async throws {
+  @Test func `Writes for the close are made by closing`() async throws {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
       let online = database.tree.child("online")
@@ -137,14 +137,14 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     }
   }
 
-  @Test func `What is to be done on close is done by the next opening after a crash`()
+  @Test func `Writes for the close are made by the next open after a crash`()
     async throws
   {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
       try await database.tree.child("online/me").setValue(true)
       try await database.tree.child("online/me").onCloseRemoveValue()
-      // The engine goes without the database knowing.
+      // The engine closes without the database knowing.
       try await database.engine.close()
       let again = try await Database.open(at: path)
       #expect(try await again.tree.getData().exists == false)
@@ -167,7 +167,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     try await database.close()
   }
 
-  @Test func `A reader beside the writer sees and is told of the tree`() async throws {
+  @Test func `A reader beside the writer sees the tree and its events`() async throws {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
       try await database.tree.child("x/a").setValue(1)
@@ -178,7 +178,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
       while let event = try await listener.poll() { told.append(event.told) }
       #expect(told == ["childAdded a after -: 1", "value {\"a\": 1}"])
       try await database.tree.child("x").setValue(["a": 2, "b": 3])
-      // Somebody listens, so it may have been refreshed already.
+      // A listener is active, so it may have been refreshed already.
       try await reader.refresh()
       told = []
       while let event = try await listener.poll() { told.append(event.told) }
@@ -191,7 +191,7 @@ private func withDirectory(_ body: (String) async throws -> Void) async throws {
     }
   }
 
-  @Test func `The tree is in checks, backups and what is salvaged`() async throws {
+  @Test func `The tree is part of checks, backups and salvages`() async throws {
     try await withDirectory { path in
       let database = try await Database.open(at: path)
       let tree = database.tree

@@ -1,6 +1,6 @@
-// What a value listener of a large node is told. It keeps what it told last and reads only what
-// changed since; so each value is held against a fresh read, over random writes at every depth, in
-// every order, with windows, with many commits at once; and the reading of an event is counted.
+// The values of a value listener on a large node. It keeps its last value and reads only later
+// changes. So the test compares each value with a fresh read, over random writes at every depth, in
+// every order, with windows, with many commits at once, and counts the reads of an event.
 
 import OndolEngine
 import OndolTestKit
@@ -12,7 +12,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
 
 @Suite struct TreeValueTests {
   @Test(arguments: Seeds.first(6))
-  func `A value that is told is what a fresh read gives, after any commits`(
+  func `A delivered value equals a fresh read, after any commits`(
     seed: UInt64
   ) async throws {
     let database = try await Database.underTest()
@@ -32,7 +32,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     var last: [TreeSnapshot?] = listeners.map { _ in nil }
     for round in 0..<60 {
       for _ in 0..<(1 + random.below(3)) { try await write(below: place, &random) }
-      // A listener that does not ask each time is told of several commits at once.
+      // A listener that does not read each time receives several commits at once.
       for index in listeners.indices where round == 59 || random.chance(2, in: 3) {
         while let told = try await listeners[index].poll() { last[index] = told }
         let fresh = try await queries[index].getData()
@@ -81,7 +81,7 @@ private typealias SeededRandom = OndolTestKit.SeededRandom
     }
   }
 
-  @Test func `What an event reads does not grow with the node`() async throws {
+  @Test func `An event's reads do not grow with the node`() async throws {
     let environment = Environment.memory()
     let options = Database.Options(cacheSize: 0)
     var engineOptions = EngineOptions()

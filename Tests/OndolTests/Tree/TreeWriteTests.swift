@@ -1,5 +1,5 @@
 // Writing to the tree and reading it back: what a write replaces and what it leaves, keys of all
-// kinds, priorities, arrays, values the server makes, and that nothing is half-written.
+// kinds, priorities, arrays, server values, and that nothing is half-written.
 
 import Foundation
 import OndolEngine
@@ -61,7 +61,7 @@ struct Car: Codable, Equatable {
     #expect(try await root.child("count").getData().value == 1)
   }
 
-  @Test func `Addresses of e-mail are keys as they are, and none is taken for another`()
+  @Test func `E-mail addresses are keys unchanged, and never confused with one another`()
     async throws
   {
     let database = try await Database.underTest()
@@ -91,7 +91,7 @@ struct Car: Codable, Equatable {
     #expect(try await database.tree.getData().exists == false)
   }
 
-  @Test func `Null and what is empty is nothing, and takes with it what is left empty`()
+  @Test func `Null and empty values are nothing, and remove parents that become empty`()
     async throws
   {
     let database = try await Database.underTest()
@@ -162,7 +162,7 @@ struct Car: Codable, Equatable {
     #expect(try await place.getData().value == ["at": moment, "also": moment])
   }
 
-  @Test func `What JSON does not have is refused, with its place`() async throws {
+  @Test func `Values that JSON lacks are refused, with their place`() async throws {
     let database = try await Database.underTest()
     let place = database.tree.child("a")
     let values: [any FieldContent] = [
@@ -196,7 +196,7 @@ struct Car: Codable, Equatable {
     #expect(try await database.tree.child("date").getData().data(as: Date.self) == date)
   }
 
-  @Test func `What is exported and written again is the same`() async throws {
+  @Test func `An exported and rewritten value is the same`() async throws {
     let database = try await Database.underTest()
     let tree = database.tree
     try await tree.setValue([

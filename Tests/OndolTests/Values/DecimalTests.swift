@@ -1,5 +1,5 @@
-// Decimals by themselves: their digits, their one form, and how they stand to doubles and in sums.
-// Their order beside all other numbers, in values and in keys, is in the suites of both.
+// Decimals by themselves: their digits, their one form, and their relation to doubles and sums. The
+// suites of values and of keys cover their order among all numbers.
 
 import Foundation
 import OndolEngine
@@ -93,7 +93,7 @@ import Testing
   func `Sums are exact in any order, in parts, and with some taken out`(seed: UInt64) {
     var samples = ValueSamples(seed: seed)
     for _ in 0..<300 {
-      // Of these a sum in whole ten-thousandths is exact.
+      // A sum of these in whole ten-thousandths is exact.
       let numbers = (0..<(1 + samples.random.below(20))).map { _ in
         Int64(truncatingIfNeeded: samples.random.next()) >> Int64(samples.random.below(60))
       }
@@ -142,7 +142,7 @@ import Testing
     DecimalValue(value.coefficient, exponent: value.exponent, isNegative: false) ?? .zero
   }
 
-  /// The bytes of the value in a document, behind its tag.
+  /// The bytes of the value in a document, after its tag.
   private static func bytes(_ value: DecimalValue) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(value)

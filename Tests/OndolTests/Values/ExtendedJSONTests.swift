@@ -1,5 +1,5 @@
-// Values as JSON and back: what is written is read as the same to the last bit, in both forms that
-// have types, and what is no JSON, or no value of ours, is refused and never trapped at.
+// Values as JSON and back: written values are read as the same to the last bit, in both forms that
+// have types. Text that is not JSON, or not a valid value, is refused without a trap.
 
 import OndolEngine
 import OndolJSON
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// The value, now and then inside maps with names that mean something.
+  /// The value, sometimes inside maps with meaningful names.
   private static func marked(_ value: Value, _ samples: inout ValueSamples) -> Value {
     let names = ["$date", "$literal", "$", "$numberLong", "$other", "plain"]
     var value = value
@@ -61,7 +61,7 @@ import Testing
     (#" [ 1 , -0 , 1e2 , "\u00e9\ud83d\ude00\/" ] "#, [1, 0, 100.0, "é😀/"]),
   ]
 
-  @Test func `what others write is read`() throws {
+  @Test func `other programs' output is read`() throws {
     for (text, value) in Self.written {
       #expect(try JSONReader.read(Array(text.utf8)).isIdentical(to: value), "\(text)")
     }
@@ -79,7 +79,7 @@ import Testing
     "\"\n\"",
     "1 2", "", "\"abc", #"{"a" 1}"#, "1e999", "\u{1}",
   ])
-  func `what cannot be a value is refused with its column`(text: String) {
+  func `an invalid value is refused with its column`(text: String) {
     let error = #expect(throws: JSONError.self) { try JSONReader.read(Array(text.utf8)) }
     #expect((1...(text.utf8.count + 1)).contains(error?.column ?? 0))
   }
@@ -122,9 +122,9 @@ import Testing
     #expect(Moment.text(.maximum) == "9999-12-31T23:59:59.999999Z")
   }
 
-  /// A text with a quote and a mark behind it came out of an export with a quote too few, because
-  /// the two are one character to Swift; whoever read the file lost the record.
-  @Test func `quotes with a mark behind them come back from a record`() throws {
+  /// A text with a quote and a combining mark after it was once exported with a quote missing,
+  /// because the two are one character to Swift, and readers of the file lost the record.
+  @Test func `quotes before a combining mark come back from a record`() throws {
     for mark in ["\u{301}", "\u{200d}", "\u{fe0f}", ""] {
       let cells = [CSV.Cell("a\"\(mark)b"), CSV.Cell("\"\(mark)"), CSV.Cell(",\(mark)")]
       let record = Array(CSV.record(cells).utf8)

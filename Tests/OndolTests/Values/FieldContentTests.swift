@@ -1,5 +1,5 @@
-// What apps may write into fields and read out of them, the values with a range of their own, and
-// the errors that say what was wrong.
+// The values that apps may write into fields and read from them, those with a range of their own,
+// and the errors that name the mistake.
 
 import Foundation
 import OndolEngine
@@ -33,7 +33,7 @@ import Testing
     #expect(value["map"]?["b"]?["c"]?.integer == 1)
   }
 
-  @Test func `What cannot be a field is named with its place`() throws {
+  @Test func `A value that cannot be a field is named with its place`() throws {
     struct Unfit {}
     let wrong: [([String: (any FieldContent)?], String)] = [
       (["a": ["b": [1, Unfit()] as [Any]] as [String: Any]], "a.b[1]"),
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `Instructions stay where they are, and only where they can`() throws {
+  @Test func `Instructions stay in place, and only in valid places`() throws {
     let fields = try FieldInput.fields([
       "count": FieldValue.increment(-1), "map": ["at": FieldValue.serverTimestamp(), "n": 1],
       "plain": ["n": 1],
@@ -100,7 +100,7 @@ import Testing
 }
 
 @Suite struct TimestampTests {
-  @Test func `Nanoseconds are rounded down to microseconds, before 1970 too`() throws {
+  @Test func `Nanoseconds are rounded down to microseconds, also before 1970`() throws {
     #expect(try Timestamp(seconds: 1, nanoseconds: 1_999).microsecondsSince1970 == 1_000_001)
     #expect(try Timestamp(seconds: -1, nanoseconds: 999_999_999).microsecondsSince1970 == -1)
     let early = try Timestamp(seconds: -2, nanoseconds: 500_000_900)
@@ -192,8 +192,8 @@ import Testing
   }
 
   // Foundation's text for an error without one of its own is "The operation could not be completed.
-  // (Ondol.DatabaseError error 1.)", which is what people saw in alerts.
-  @Test func `Its localized description says what happened, and what helps stands apart`() {
+  // (Ondol.DatabaseError error 1.)", which people once saw in alerts.
+  @Test func `Its localized description says what happened, and the suggestion is separate`() {
     let error = DatabaseError(
       .notFound, "there is no document to update", suggestion: "setData makes one", path: "a/b")
     #expect(error.localizedDescription == "there is no document to update (a/b)")
@@ -202,14 +202,14 @@ import Testing
       "\(error)" == "notFound: there is no document to update; setData makes one (a/b)")
   }
 
-  @Test func `A database that is open elsewhere says where, and since when in words`() {
+  @Test func `A database that is open elsewhere says where, and since when`() {
     func message(_ holder: String) -> String {
       DatabaseError(EngineError.inUse(path: "p", holder: holder)).message
     }
     #expect(
       message("process 7, since 1795321231181338")
         == "p is open already in process 7, since 2026-11-22 04:20:31 UTC")
-    // Whatever stands in the file: it is another program's.
+    // Whatever the file contains, because it belongs to another program.
     for text in ["this process", "process 7, since noon", "x, since -1", "x, since 9\(Int64.max)"] {
       #expect(message(text) == "p is open already (\(text))")
     }

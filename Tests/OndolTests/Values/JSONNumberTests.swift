@@ -1,5 +1,5 @@
-// Numbers in JSON keep every digit: each becomes the first of integer, double, decimal that gives
-// them back, and what none does is refused with its place.
+// Numbers in JSON keep every digit: each becomes the first of integer, double, decimal that
+// preserves them, and a number that none preserves is refused with its place.
 
 import OndolEngine
 import OndolJSON
@@ -21,7 +21,7 @@ import Testing
     "1.7976931348623157e308", "2.2250738585072014e-308", "9007199254740993.0e0", "0e400",
     "0.0e-999",
   ])
-  func `What a double gives back is one`(text: String) throws {
+  func `A number that a double preserves is a double`(text: String) throws {
     if text == "9007199254740993.0e0" {
       #expect(try Self.read(text).decimal != nil, "the double beside it has other digits")
     } else {
@@ -35,7 +35,7 @@ import Testing
     "99999999999999999999999999999999999999", "-0.1000000000000000055511151231257827",
     "1234567890123456.78",
   ])
-  func `What no double gives back is a decimal, and written with the same digits`(
+  func `A number that no double preserves is a decimal, written with the same digits`(
     text: String
   ) throws {
     let value = try Self.read(text)
@@ -59,7 +59,7 @@ import Testing
     ("[1e309]", 2, "too large"), ("[2,-1e400]", 4, "too large"), ("1e-330", 1, "too far behind"),
     ("1.0000000000000000001e200", 1, "too large"),
   ])
-  func `What has more digits than a decimal is refused with its column`(
+  func `A number with more digits than a decimal is refused with its column`(
     text: String, column: Int, reason: String
   ) throws {
     let error = #expect(throws: JSONError.self) { try Self.read(text) }
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `Conditions have decimals with a letter behind them`() throws {
+  @Test func `Conditions have decimals with a letter after them`() throws {
     func operand(_ text: String) throws -> Value? {
       guard case .field(_, .equal, let operand) = try WhereExpression(text) else { return nil }
       return operand
@@ -94,7 +94,7 @@ import Testing
     for wrong in ["price = m", "price = 1.m", "price = 0.1mm", "price = 1 m"] {
       #expect(throws: (any Error).self, "\(wrong)") { try operand(wrong) }
     }
-    // What nobody means is told, too.
+    // Unusual values are preserved as well.
     for typed in [
       #"{"$numberDecimal":"1,5"}"#, #"{"$numberDecimal":1}"#, #"{"$numberDecimal":"NaN"}"#,
     ] {

@@ -101,7 +101,7 @@ import Testing
     #expect(throws: DatabaseError.self) { try FieldPath(["a", ""]).validate() }
   }
 
-  @Test func `The document's id is no field, but may stand where an order is meant`() {
+  @Test func `The document's id is not a field, but may be an order`() {
     #expect(FieldPath.documentID() == "__name__")
     #expect(throws: Never.self) { try FieldPath.documentID().validate() }
     #expect(throws: DatabaseError.self) { try FieldPath.documentID().names() }

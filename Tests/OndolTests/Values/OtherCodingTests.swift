@@ -1,5 +1,5 @@
-// What documents' coders have for types that know more than their properties: all other fields,
-// values as they are, and what the caller tells them.
+// The coders' features for types that know more than their properties: all other fields, unchanged
+// values, and the caller's information.
 
 import Foundation
 import Testing
@@ -48,7 +48,7 @@ private struct Told: Codable, Sendable {
     #expect(person.others == ["age": 36, "size": ["height": 1.7], "tags": ["a", nil]])
     person.firstName = "Grace"
     person.others["age"] = nil
-    // What a property is stored in is the property's.
+    // A property's field belongs to the property.
     person.others["firstName"] = "lost"
     try await people.document("a").setData(from: person)
     #expect(
@@ -64,7 +64,7 @@ private struct Told: Codable, Sendable {
     try await database.close()
   }
 
-  @Test func `Other names and other coders keep them, too`() throws {
+  @Test func `Other names and other coders also keep them`() throws {
     let encoder = DocumentEncoder(keyStrategy: .snakeCase)
     let person = Loose(firstName: "Ada", note: "n", others: ["last_seen": 5, "x": true])
     let fields = try encoder.encode(person)
@@ -76,7 +76,7 @@ private struct Told: Codable, Sendable {
     #expect(try JSONDecoder().decode(Loose.self, from: without).others == [:])
   }
 
-  @Test func `A value is written as what a coder has for it`() throws {
+  @Test func `A value is written in the coder's form`() throws {
     struct Box: Codable { var value: Value }
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -99,7 +99,7 @@ private struct Told: Codable, Sendable {
     #expect(try DocumentDecoder().decode(Box.self, from: fields).value == value)
   }
 
-  @Test func `Types are told what the caller says`() throws {
+  @Test func `Types receive the caller's information`() throws {
     let key = try #require(Told.key)
     var encoder = DocumentEncoder()
     encoder.userInfo[key] = "a pen"
@@ -114,8 +114,8 @@ private struct Told: Codable, Sendable {
       try DocumentDecoder().decode(Told.self, from: fields).inner.text.hasSuffix("with nothing"))
   }
 
-  /// What is found out about a type is kept for all; the coders of whoever came first were, too.
-  @Test func `A typed collection goes by its own coders, whoever came first`() async throws {
+  /// Findings about a type are kept for all; the coders of the first caller once were as well.
+  @Test func `A typed collection uses its own coders, whichever came first`() async throws {
     let database = try await Database.underTest()
     let key = try #require(Told.key)
     _ = try database.collection("told", of: Told.self)

@@ -1,6 +1,6 @@
-// Texts that are one to Unicode and two by their bytes. macOS takes Hangul apart in the names of
-// files, so apps meet both spellings of a name sooner or later; Swift's own `==`, dictionaries and
-// sets take them for one. Here bytes count, everywhere and in the same way.
+// Texts that are equal to Unicode but different in bytes. macOS decomposes Hangul in the names of
+// files, so apps meet both spellings of a name sooner or later. Swift's own `==`, dictionaries and
+// sets treat them as one. Here bytes count, everywhere and in the same way.
 
 import Foundation
 import OndolEngine
@@ -9,7 +9,7 @@ import Testing
 
 @testable import Ondol
 
-/// 가, as it is typed and as macOS spells it in a file's name.
+/// 가, as people type it and as macOS spells it in a file's name.
 private let (typed, taken) = ("\u{ac00}", "\u{1100}\u{1161}")
 private let name = "사진 각도.jpg"
 private let fileName =
@@ -21,7 +21,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
 }
 
 @Suite struct SpellingTests {
-  /// A scan found nothing, an index one document, and a listener one after a while.
+  /// A scan once found nothing, an index one document, and a listener one after a while.
   @Test(arguments: [false, true])
   func `A name in a condition means exactly its bytes`(isIndexed: Bool) async throws {
     let database = try await Database.underTest()
@@ -58,7 +58,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
     try await database.close()
   }
 
-  /// `updateData` wrote into the field of the other name.
+  /// `updateData` once wrote into the field of the other name.
   @Test func `An update of a name's other spelling is refused, and the one can become the other`()
     async throws
   {
@@ -112,7 +112,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
       ["x": 1, typed: 2, "가나": 3], createTime: nil, symbols: &symbols)
     var bytes = encoded.bytes
     if limit == 0 {
-      // 가나 has the same length as 가 taken apart.
+      // 가나 has the same length as the decomposed 가.
       let place = try #require(bytes.indices.first { bytes[$0...].starts(with: "가나".utf8) })
       bytes.replaceSubrange(place..<(place + 6), with: Array(taken.utf8))
     } else {
@@ -170,7 +170,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
     try await database.close()
   }
 
-  /// Equal queries share what is kept up to date, and these were equal to Swift.
+  /// Equal queries share a live result, and these were once equal to Swift.
   @Test func `Queries that differ in a spelling are two`() async throws {
     let items = try await Database.underTest().collection("items")
     #expect(items.select(FieldPath([typed])) != items.select(FieldPath([taken])))
@@ -185,7 +185,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
     }
   }
 
-  @Test func `Ids, collections, storage paths and keys of the tree are told apart by bytes`()
+  @Test func `Ids, collections, storage paths and keys of the tree differ by bytes`()
     async throws
   {
     let database = try await Database.underTest()
@@ -212,7 +212,7 @@ private func count(_ query: some QuerySource) async throws -> Int {
     try await database.close()
   }
 
-  @Test func `Texts are composed on the way in where they are to agree`() async throws {
+  @Test func `Texts are composed on input if they must agree`() async throws {
     #expect(Array(fileName.composed().utf8) == Array(name.utf8))
     #expect(Array("e\u{301}\u{212b}".composed().utf8) == Array("\u{e9}\u{c5}".utf8))
     #expect(Array("plain".composed().utf8) == Array("plain".utf8))

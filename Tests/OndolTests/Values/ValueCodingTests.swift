@@ -104,7 +104,7 @@ import Testing
     #expect(row.count == 28)
   }
 
-  @Test func `Pending timestamps are stamped wherever they are, in wide maps too`() throws {
+  @Test func `Pending timestamps are stamped wherever they are, also in wide maps`() throws {
     var symbols = SymbolTable()
     let long = Value.string(String(repeating: "x", count: 70_000))
     let moment = Timestamp(unchecked: 77)
@@ -176,8 +176,7 @@ import Testing
     #expect(symbols.names == names.sorted() + ["y", "z"])
   }
 
-  @Test func `What no document can hold is refused with its field, and the table survives`() throws
-  {
+  @Test func `An unstorable value is refused with its field, and the table survives`() throws {
     var symbols = SymbolTable()
     var deep: Value = 1
     for _ in 0..<ValueCoding.maximumDepth { deep = ["d": deep] }
@@ -219,7 +218,7 @@ import Testing
   private static func damaged(_ row: [UInt8], _ random: inout SeededNumbers) -> [UInt8] {
     var bytes = row
     for _ in 0...random.below(4) {
-      // Mostly behind the envelope, where the tables are.
+      // Mostly after the envelope, where the tables are.
       let offset = min(
         bytes.count - 1, random.oneIn(8) ? random.below(24) : 24 + random.below(bytes.count - 24))
       if random.oneIn(2) {
@@ -278,7 +277,7 @@ import Testing
   }
 
   @Test func `Values within values without end are refused`() {
-    // Arrays of one element, each right behind the header of the one before.
+    // Arrays of one element, each directly after the header of the one before.
     var row = [UInt8](repeating: 0, count: 24) + [0xe2, 0, 1, 0, 0, 7, 0]
     for _ in 0..<5_000 {
       row += [0xe8, 0, 1, 0, 6, 0]

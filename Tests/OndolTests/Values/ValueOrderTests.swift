@@ -1,5 +1,5 @@
-// The order of values and the two equalities, against a list in which every place is known and
-// against an order that is worked out in another way.
+// The order of values and the two equalities, compared with a list in which every place is known
+// and with an order that is computed in another way.
 
 import OndolTestKit
 import Testing

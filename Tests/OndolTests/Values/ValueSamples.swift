@@ -1,12 +1,12 @@
 // Values for tests, and an order of them that shares nothing with the product's: all numbers are
-// whole multiples of 10^-1074, written out with every digit, so that comparing them needs no
+// whole multiples of 10^-1074, with every digit written out, so that comparing them needs no
 // floating point.
 
 import OndolEngine
 
 @testable import Ondol
 
-/// Numbers that follow from a seed, so that a failure can be repeated (SplitMix64).
+/// Reproducible numbers from a seed (SplitMix64).
 struct SeededNumbers: RandomNumberGenerator {
   private var state: UInt64
 
@@ -26,7 +26,7 @@ struct SeededNumbers: RandomNumberGenerator {
   mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
 }
 
-/// Makes values, most of them near the places where mistakes are.
+/// Makes values, most of them near the usual places of mistakes.
 struct ValueSamples {
   var random: SeededNumbers
 
@@ -57,7 +57,7 @@ struct ValueSamples {
     }
   }
 
-  /// Most of them are beside integers, doubles and each other.
+  /// Most of them are next to integers, doubles and each other.
   mutating func decimal() -> DecimalValue {
     let found: DecimalValue?
     switch random.below(8) {
@@ -67,7 +67,7 @@ struct ValueSamples {
       found = DecimalValue("\(whole).\(random.below(1_000))")
     case 2: found = DecimalValue("\(Int64(random.below(2_000)) - 1_000)e-\(random.below(4))")
     case 3:
-      // The digits that a double is written with are seldom the double.
+      // The digits in which a double is written are seldom exactly the double.
       found = number().double.flatMap { DecimalValue("\($0)") }
     case 4:
       let double = Double(random.below(1_000)) / Double(1 << random.below(12))
@@ -144,7 +144,7 @@ struct ValueSamples {
         path: random.oneIn(2) ? nil : "x" + text(maximumLength: 4),
         key: random.oneIn(2) ? nil : BlobKey(bytes: octets()))
     }
-    // A control character cannot stand in a content type.
+    // A content type cannot contain a control character.
     return blob ?? self.blob()
   }
 
@@ -152,7 +152,7 @@ struct ValueSamples {
     VectorValue((0..<random.below(4)).map { _ in number().double ?? 1 })
   }
 
-  /// Any value; containers hold others down to `depth`.
+  /// Returns any value. Containers hold others down to `depth`.
   mutating func value(depth: Int = 3) -> Value {
     switch random.below(depth > 0 ? 14 : 11) {
     case 0: return .null
@@ -177,7 +177,7 @@ struct ValueSamples {
     return fields
   }
 
-  /// A value that differs from `value` in one place, or in none.
+  /// Returns a value that differs from `value` in one place, or in none.
   mutating func variant(of value: Value) -> Value {
     switch value {
     case .array(var elements):
@@ -210,7 +210,7 @@ struct ValueSamples {
   }
 }
 
-/// Where a value stands in the order, spelt out.
+/// The place of a value in the order, spelt out.
 struct ReferencePlace {
   private var rank: Int
   private var octets: [UInt8] = []
@@ -311,8 +311,8 @@ struct ReferencePlace {
     return result
   }
 
-  /// All binary digits of `significand * 5^fives * 2^twos`, from 2^5119 down, behind a byte for the
-  /// sign; the digits of a negative number are turned around.
+  /// All binary digits of `significand * 5^fives * 2^twos`, from 2^5119 down, after a byte for the
+  /// sign. The digits of a negative number are inverted.
   private static func digits(
     _ isNegative: Bool, _ significand: UInt128, fives: Int, twos: Int
   ) -> [UInt8] {
@@ -327,13 +327,13 @@ struct ReferencePlace {
           truncatingIfNeeded: place >> UInt32(8 * octet))
       }
     }
-    // Only what is before the last digit: a shorter number is the smaller one.
+    // Only the part before the last digit: a shorter number is the smaller one.
     let end = (octets.lastIndex { $0 != 0 } ?? 0) + 1
     return isNegative ? [2] + octets.map { ~$0 } : [4] + octets[..<end]
   }
 }
 
-/// How two keys compare: -1, 0 or 1.
+/// The order of two keys: -1, 0 or 1.
 func order(_ left: [UInt8], _ right: [UInt8]) -> Int {
   left.bytes.compare(right.bytes).signum()
 }

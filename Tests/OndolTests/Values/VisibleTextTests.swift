@@ -1,5 +1,5 @@
-// What a person is shown of text that somebody else wrote: looked at for every scalar there is, and
-// for the texts that fool people.
+// The visible form of other people's text, checked for every scalar, and for texts that deceive
+// people.
 
 import OndolJSON
 import Testing
@@ -11,14 +11,14 @@ import Testing
     (UInt32(0)...0x10FFFF).lazy.compactMap { Unicode.Scalar($0) }
   }
 
-  /// By what Unicode says of a scalar: controls, separators, and what has no picture and is no part
-  /// of how a language is written.
+  /// By Unicode's properties of a scalar: controls, separators, and characters without a glyph that
+  /// no language needs.
   private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
     let properties = scalar.properties
     switch properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: return true
     case .format where !properties.isDefaultIgnorableCodePoint:
-      // Annotations between lines; others, such as the Arabic number sign, have a picture.
+      // Interlinear annotations; others, such as the Arabic number sign, have a glyph.
       return 0xFFF9...0xFFFB ~= scalar.value
     case .format: return !["\u{200C}", "\u{200D}", "\u{180E}"].contains(scalar)
     case .unassigned: return properties.isDefaultIgnorableCodePoint
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `Of all scalars exactly those that nobody sees have another form`() {
+  @Test func `Of all scalars exactly the invisible ones have another form`() {
     var wrong: [UInt32] = []
     for scalar in Self.scalars {
       let shown = VisibleText.line(String(scalar))
@@ -38,10 +38,10 @@ import Testing
     #expect(wrong.isEmpty, "\(wrong.prefix(20).map { String($0, radix: 16) })")
   }
 
-  @Test func `What is shown once is shown the same again, in whatever company`() {
+  @Test func `A visible form stays the same in any context`() {
     var wrong: [UInt32] = []
     for scalar in Self.scalars where VisibleText.isHidden(scalar.value) {
-      // A mark behind it, or a line feed, would be one `Character` with it.
+      // A combining mark after it, or a line feed, would be one `Character` with it.
       for text in ["a\(scalar)b", "\(scalar)\u{301}", "\r\(scalar)", "\(scalar)\n", "🏴\(scalar)"] {
         let shown = VisibleText.line(text)
         if shown.unicodeScalars.contains(where: { VisibleText.isHidden($0.value) })
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: [JSONForm.plain, .relaxed, .canonical])
-  func `JSON shows it all, and is the same to who reads it`(form: JSONForm) throws {
+  func `JSON shows it all, and reads back as the same`(form: JSONForm) throws {
     var wrong: [UInt32] = []
     for scalar in Self.scalars {
       let isHidden = VisibleText.isHidden(scalar.value)

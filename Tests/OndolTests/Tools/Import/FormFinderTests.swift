@@ -1,4 +1,4 @@
-// What a file is, from its beginning: each form is found, and what could be two things is refused.
+// The form of a file, from its beginning: each form is found, and ambiguous ones are refused.
 
 import OndolJSON
 import Testing
@@ -14,7 +14,7 @@ import Testing
     return try FormFinder.form(of: Array(text.utf8), isWhole: isWhole, hints)
   }
 
-  /// Why it is in doubt.
+  /// Returns why it is in doubt.
   private func doubt(
     _ text: String, _ ending: String = "", isWhole: Bool = true,
     _ change: (inout FormHints) -> Void = { _ in }
@@ -84,12 +84,12 @@ import Testing
     ("a\u{0}b\u{0}", "", "UTF-8"),
     ("PK\u{3}\u{4}abc", "", "ZIP"),
   ])
-  func `is refused where it is in doubt`(text: String, ending: String, reason: String) {
+  func `is refused if it is in doubt`(text: String, ending: String, reason: String) {
     let doubt = doubt(text, ending)
     #expect(doubt.contains(reason), "\(text): \(doubt)")
   }
 
-  @Test func `is refused for what is compressed, or of two bytes a character`() {
+  @Test func `is refused for compressed files, and for two bytes a character`() {
     let starts: [[UInt8]] = [[0x1F, 0x8B, 8], [0x28, 0xB5, 0x2F, 0xFD], [0xFF, 0xFE, 0x7B, 0]]
     for bytes in starts {
       #expect(throws: FormDoubt.self) {
@@ -98,17 +98,17 @@ import Testing
     }
   }
 
-  @Test func `is what an option says`() throws {
+  @Test func `is the one in an option`() throws {
     let one = "{\"rows\":[{\"a\":1}]}"
     #expect(try form(one) { $0.format = .json }.layout == .sequence)
     #expect(try form(one) { $0.format = .jsonl }.format == .jsonl)
     #expect(try form(one) { $0.at = ["rows"] }.layout == .member(["rows"]))
     #expect(try form(one, "jsonl").format == .jsonl)
-    // A line that is longer than what is looked at.
+    // A line longer than the examined part.
     let part = "{\"rows\":[{\"a\":1},"
     #expect(try form(part, "jsonl", isWhole: false).format == .jsonl)
     #expect(doubt(part, isWhole: false).contains("--at rows"))
-    // A document says what it is called; an object around an array does not.
+    // A document has its own name; an object around an array does not.
     #expect(try form("{\"__name__\":\"a\",\"rows\":[{\"a\":1}]}").format == .jsonl)
     #expect(try form("{\"id\":7,\"rows\":[{\"a\":1}]}") { $0.idField = "id" }.format == .jsonl)
     #expect(try form("1,\n3,4\n") { $0.format = .csv }.hasHeader)
@@ -121,7 +121,7 @@ import Testing
     #expect(doubt(one) { $0.at = ["other"] }.contains("other"))
   }
 
-  /// The window ends anywhere in the file; what is cut off by it is no damage.
+  /// The window ends anywhere in the file, and the cut is not damage.
   @Test func `does not depend on where the window ends`() throws {
     let texts = [
       "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", "[{\"a\":1},\n{\"a\":[1,{}]},\n{\"a\":3}]",
@@ -129,7 +129,7 @@ import Testing
     ]
     for text in texts {
       let whole = try form(text).description
-      // Two lines of it at least.
+      // At least two lines of it.
       for end in text.utf8.count / 2..<text.utf8.count {
         let part = String(decoding: Array(text.utf8)[..<end], as: UTF8.self)
         #expect(try form(part, isWhole: false).description == whole, "\(part)")

@@ -1,5 +1,5 @@
-// Files of every form through `ondol import`: all of them comes in, nothing is taken for another
-// form, and what is refused is named with its place and kept.
+// Files of every form through `ondol import`: everything arrives, nothing is taken for another
+// form, and refused lines are named with their place and kept.
 
 import Foundation
 import Ondol
@@ -24,7 +24,7 @@ import Testing
     try await scratch.ondol("ls", shop, collection, "--format", "jsonl").lines
   }
 
-  /// One of its lines was a document.
+  /// One of its lines was once taken for a document.
   @Test func `An array over several lines comes in whole`() async throws {
     let file = try write(
       "a.json",
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  /// The lines in the first quarter of a megabyte are looked at before; this one comes after.
+  /// The lines in the first quarter of a megabyte are examined first; this one comes after.
   @Test
   func `An object over several lines among lines ends the import, and no part of it comes in`()
     async throws
@@ -109,7 +109,7 @@ import Testing
     #expect(try await scratch.ondol("ls", shop, "t", "--ids").lines.count == 20_001)
   }
 
-  @Test func `What is refused is named with file, line, column and field`() async throws {
+  @Test func `Refused records are named with file, line, column and field`() async throws {
     let json = try write(
       "bad.json", "[{\"id\":\"a\"},\n 5,\n{\"id\":\"b\",\n \"n\":tru},\n{\"id\":\"c\",\"__x__\":1}]"
     )
@@ -117,7 +117,7 @@ import Testing
     #expect(first.status == 1)
     for text in [
       "bad.json: line 2: column 2: a document must be an object",
-      "bad.json: line 4: column 9: this is no value", "bad.json: line 5: column 1: ",
+      "bad.json: line 4: column 9: this is not a value", "bad.json: line 5: column 1: ",
       "(field \"__x__\")", "--leave-out __x__", "3 bad records were left out",
     ] {
       #expect(first.messages.contains(text), "\(text) in \(first.messages)")
@@ -135,7 +135,7 @@ import Testing
   }
 
   @Test
-  func `Names that are no ids, fields that are left out and what is beside an array are told`()
+  func `Invalid ids, skipped fields and the neighbours of an array are reported`()
     async throws
   {
     let file = try write(
@@ -168,12 +168,12 @@ import Testing
       #expect(kept.hasPrefix("#ondol: rejects/1 {\"as\":"), "\(kept)")
       #expect(kept.components(separatedBy: "\n#ondol: ").count == count + 1, "\(kept)")
       #expect(kept.contains(wrong) && kept.contains(name + ": line "), "\(kept)")
-      // They are no other things to who imports them as they are.
+      // They have no other meaning for an unchanged import.
       let again = try await scratch.ondol(
         "import", shop, rejects, "--into", "again", "--id-field", "id")
       #expect(again.status == 1, "\(again.messages)")
       #expect(try await scratch.ondol("ls", shop, "again").status == 3)
-      // A second run does not take them away.
+      // A second run does not remove them.
       #expect(try await scratch.ondol(arguments).status == 1)
       #expect(try String(contentsOfFile: rejects, encoding: .utf8) == kept)
       try Data(kept.replacing(wrong, with: right).utf8)
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func `What the database refuses is kept, too`() async throws {
+  @Test func `Records that the database refuses are also kept`() async throws {
     let text = "{\"id\":\"a\", \"n\": 1}\n{\"id\":\"b\"}\n"
     _ = try await scratch.ondol(
       "import", shop, "-", "--into", "t", "--id-field", "id", input: #"{"id":"a"}"#)
@@ -218,7 +218,7 @@ import Testing
     ("json", "{\"x\":1,\"rows\":[", ", ", "],\"y\":2}", ["--at", "rows"]),
     ("txt", "", " \n ", "", ["--as", "json"]),
   ])
-  func `An import of JSON goes on where it ended`(
+  func `An import of JSON continues where it ended`(
     ending: String, start: String, separator: String, end: String, options: [String]
   ) async throws {
     var objects = (0..<2_500).map { "{\"id\":\"d\($0)\",\n\"n\":\($0)}" }
@@ -239,7 +239,8 @@ import Testing
     #expect(try await scratch.ondol("ls", shop, "t", "--ids").lines.count == 2_500)
   }
 
-  @Test func `A table with comments goes on where it ended, and not as another form`() async throws
+  @Test func `A table with comments continues where it ended, and not as another form`()
+    async throws
   {
     let lines = (0..<2_500).map { "d\($0);\($0)" }
     let text = "# who\nid;n\n" + lines.joined(separator: "\n# \"and\n") + "\n"

@@ -1,4 +1,4 @@
-// Where values end in a JSON text of any layout, found in a buffer that is filled and emptied at
+// The ends of values in a JSON text of any layout, found in a buffer that is filled and emptied at
 // any place.
 
 import Ondol
@@ -8,8 +8,8 @@ import OndolTestKit
 import Testing
 
 @Suite struct `The splitter of JSON` {
-  /// The values in `text`, read through a buffer that gets so many bytes at a time and loses what
-  /// was given out.
+  /// The values in `text`, read through a buffer that gets a number of bytes at a time and loses
+  /// the returned ones.
   private func values(
     _ text: String, _ layout: JSONSplitter.Layout, by step: Int, comment: String = "",
     behind: Int? = nil
@@ -66,7 +66,7 @@ import Testing
     #expect(try values("[1,\n#!,\n2]", .array, by: step, comment: "#!") == ["1", "2"])
   }
 
-  @Test func `goes on behind any value`() throws {
+  @Test func `continues after any value`() throws {
     let objects = Self.objects
     let array = "[" + objects.joined(separator: ",\n") + "]"
     var end = 1
@@ -102,7 +102,7 @@ import Testing
     (#"{a:[1]}"#, .member(["a"]), 2, "name in quotes"),
     ("", .array, 1, "nothing"),
   ])
-  func `says where something is wrong between values`(
+  func `reports the place of a mistake between values`(
     text: String, layout: JSONSplitter.Layout, column: Int, reason: String
   ) throws {
     var splitter = JSONSplitter(layout)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// What is wrong in a value is found by who reads it, and the next values are found.
+  /// The reader of a value finds a mistake in it, and the next values are found.
   @Test func `A value that is damaged inside does not take in others`() throws {
     let text = "[{\"a\":tru},{\"a\" 1},\n{\"a\":\"no end\n},{\"b\":[1}},{\"c\":2}]"
     #expect(
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `names what stands beside the array`() throws {
+  @Test func `names the neighbours of the array`() throws {
     var splitter = JSONSplitter(.member(["rows"]))
     let text = Array(#"{"type":"x","rows":[{}],"more":{"rows":1},"é":2}"#.utf8)
     while try splitter.next(in: text, isAtEnd: true) != nil {}

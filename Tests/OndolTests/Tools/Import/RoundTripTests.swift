@@ -1,4 +1,4 @@
-// What `ondol import` took in, `ondol export` gives back: files of the test's own of each form, and
+// `ondol export` returns what `ondol import` took in: files of the test's own of each form, and
 // tables and lists that many machines have.
 
 import Foundation
@@ -22,7 +22,7 @@ import Testing
     return path
   }
 
-  /// What comes back of a file.
+  /// Returns the exported file.
   private func exported(
     _ file: String, _ options: [String], as back: [String]
   ) async throws -> String {
@@ -34,7 +34,7 @@ import Testing
     return second.output
   }
 
-  /// The values of an array in the order of their texts, which is none of their own.
+  /// The values of an array in the order of their texts, because they have none of their own.
   private func sorted(_ text: String, _ names: String...) throws -> [String] {
     var value = try JSONReader.read(Array(text.utf8), .plain)
     for name in names { value = try #require(value.map?[name]) }
@@ -141,7 +141,7 @@ import Testing
     ])
   }
 
-  /// Whether an array can be in an array.
+  /// Whether an array can contain an array.
   private static func storesNestedArrays() async throws -> Bool {
     let scratch = try ScratchDirectory()
     let database = try await Database.open(at: scratch.path("nested.ondol"))
