@@ -1,5 +1,5 @@
-// A way to a server that does what networks do: it lets nothing through for a while, is late, cuts
-// connections, ends one direction of them, or lets a byte a second through. It listens at a socket
+// A proxy to a server that behaves as networks do: for a while it passes nothing through, is late,
+// cuts connections, closes one direction of them, or passes a byte a second. It listens at a socket
 // in a directory of its own, as a server does.
 
 import Foundation
@@ -9,19 +9,19 @@ import Synchronization
 package final class FaultyProxy: Sendable {
   package enum Mode: Int, Sendable, CaseIterable {
     case pass
-    /// Nothing comes through, and nobody is told.
+    /// Nothing passes through, and no error is reported.
     case stopped
-    /// All comes a twentieth of a second late.
+    /// Everything arrives a twentieth of a second late.
     case late
-    /// Connections end, and new ones with them.
+    /// Connections end, and so do new ones.
     case cut
-    /// What goes to the server has an end; what comes from it has none.
+    /// The direction to the server ends; the one from it stays open.
     case halfClosed
     /// A byte a second.
     case slow
   }
 
-  /// Where it listens: a directory to be named as a host.
+  /// The directory of its socket, which serves as a host name.
   package let directory: String
   private let server: String
   private let listening: Int32
@@ -105,7 +105,7 @@ package final class FaultyProxy: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  /// Both ends of a connection, which are closed once both directions have ended.
+  /// Both ends of a connection, which are closed after both directions have ended.
   private final class Pair: Sendable {
     let client: Int32
     let server: Int32
@@ -136,7 +136,7 @@ package final class FaultyProxy: Sendable {
       guard count > 0 else { break }
       isAlive = deliver(bytes[..<count], to: to, pair)
     }
-    // The other direction ends with this one, unless it is to go on.
+    // The other direction ends with this one, unless it is to continue.
     if mode != .halfClosed { pair.isCut.store(true, ordering: .releasing) }
   }
 
@@ -166,7 +166,7 @@ package final class FaultyProxy: Sendable {
     return true
   }
 
-  /// Waits so many milliseconds, or until the other side hangs up.
+  /// Waits a number of milliseconds, or until the other side hangs up.
   private func wait(_ milliseconds: Int32, for descriptor: Int32) {
     var polled = pollfd(fd: descriptor, events: 0, revents: 0)
     _ = unsafe poll(&polled, 1, milliseconds)

@@ -1,6 +1,6 @@
-// A PostgreSQL of the tests' own, in a directory of its own, which nothing but this process and its
-// children can reach. Whoever starts it is a shell that reads from a pipe of this process: when the
-// pipe ends, however this process has ended, the shell stops the server and removes the directory.
+// A PostgreSQL of the tests' own, in a directory of its own, which only this process and its
+// children can reach. A shell starts it and reads from a pipe of this process. When the pipe ends,
+// however this process has ended, the shell stops the server and removes the directory.
 
 import Foundation
 import OndolPlatform
@@ -15,7 +15,7 @@ package struct ServerFailure: Error, CustomStringConvertible {
 
 /// A running server.
 package final class PostgresServer: Sendable {
-  /// For all tests that leave the server as it is.
+  /// For all tests that leave the server unchanged.
   package static let shared = Result<PostgresServer, any Error> { try PostgresServer() }
 
   package let directory: String
@@ -26,8 +26,8 @@ package final class PostgresServer: Sendable {
   private let said: Pipe
 
   /// - Parameters:
-  ///   - settings: lines of its configuration, which go before those for tests.
-  ///   - place: a directory where its own is made; short, as sockets have short names.
+  ///   - settings: lines of its configuration, which precede those for tests.
+  ///   - place: the parent of its directory; short, because sockets have short names.
   package init(settings: String = "", in place: String = "/tmp") throws {
     programs = try Self.findPrograms()
     var template = Array("\(place)/ondol-postgres-XXXXXX".utf8CString)
@@ -127,7 +127,7 @@ package final class PostgresServer: Sendable {
     return newest
   }
 
-  /// A program that is run as whom the server runs as.
+  /// A program that runs as the server's user.
   private static func process(_ program: String, _ arguments: [String]) -> Process {
     let process = Process()
     let isRoot = getuid() == 0
@@ -136,13 +136,13 @@ package final class PostgresServer: Sendable {
     return process
   }
 
-  /// The address of one of Ondol's databases on it, or on its standby once that has taken over.
+  /// The address of one of Ondol's databases on it, or on its standby after that has taken over.
   package func address(_ name: String, in database: String = "postgres") -> String {
     let hosts = directory + (hasStandby.load(ordering: .acquiring) ? ",\(directory)/second" : "")
     return "postgresql:///\(database)?host=\(hosts)&user=postgres&ondol=\(name)"
   }
 
-  /// A store with a database of its own, which is not open.
+  /// Returns a store with a database of its own, which is not open.
   package func store(
     _ name: String, in database: String = "postgres", answerTime: Duration = .seconds(60),
     patience: Duration = .seconds(60)
@@ -152,12 +152,13 @@ package final class PostgresServer: Sendable {
 
   // MARK: - Its life
 
-  /// Kills all of its processes, as a power cut would but for what the system keeps.
+  /// Kills all of its processes. It works as a power cut would, except that the system's memory
+  /// survives.
   package func kill() throws { try tell("kill") }
 
   package func start() throws { try tell("start") }
 
-  /// Gives it a standby, which every commit waits for from now on.
+  /// Adds a standby, which every commit waits for from now on.
   package func addStandby() throws {
     try tell("standby")
     try sql("alter system set synchronous_standby_names = '*'; select pg_reload_conf()")
@@ -165,11 +166,12 @@ package final class PostgresServer: Sendable {
     hasStandby.store(true, ordering: .releasing)
   }
 
-  /// Kills it for good, and has the standby take over.
+  /// Kills it permanently, and makes the standby take over.
   package func promoteStandby() throws { try tell("promote") }
 
-  /// Has the shell do something. It is not done from here: `Process` takes one for running while
-  /// the server, its child, has what it was started with.
+  /// Makes the shell do something. This process does not do it itself, because `Process` considers
+  /// a child running while the server, its descendant, has the descriptors that it was started
+  /// with.
   private func tell(_ order: String) throws {
     try leash.fileHandleForWriting.write(contentsOf: Array("\(order)\n".utf8))
     let answer = String(decoding: said.fileHandleForReading.availableData, as: UTF8.self)
@@ -180,7 +182,7 @@ package final class PostgresServer: Sendable {
 
   // MARK: - Statements
 
-  /// What statements answer, rows by line and columns with bars between.
+  /// Returns the answers of statements: a line for each row, with bars between columns.
   @discardableResult
   package func sql(_ text: String, in database: String = "postgres") throws -> String {
     let session = try PostgresSession(self, database)
@@ -198,7 +200,7 @@ package final class PostgresServer: Sendable {
   }
 }
 
-/// A session of somebody who is not Ondol.
+/// A session of another client than Ondol.
 package final class PostgresSession {
   private let process: Process
   private let input = Pipe()
@@ -218,7 +220,7 @@ package final class PostgresSession {
     try? output.fileHandleForWriting.close()
   }
 
-  /// What statements answer.
+  /// Returns the answers of statements.
   @discardableResult
   package func run(_ text: String) throws -> String {
     number += 1

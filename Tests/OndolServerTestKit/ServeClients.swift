@@ -1,6 +1,6 @@
-// Clients of a simulated server that write, as state machines: a device that sends numbered groups
-// of writes by a stream, and one that commits by single calls, with and without a transaction. Each
-// keeps in the ledger what it was told, which the trial compares with what is there at the end.
+// Writing clients of a simulated server, as state machines: a device that sends numbered groups of
+// writes by a stream, and one that commits by single calls, with and without a transaction. Each
+// records in the ledger what it was told, and the trial compares that with the final state.
 
 #if Server
   import Foundation
@@ -10,15 +10,15 @@
   import OndolWire
   import SwiftProtobuf
 
-  /// What clients were told.
+  /// What the server told the clients.
   final class ServeLedger: Sendable {
     struct Entries: Sendable {
-      /// Groups that each device was told are committed.
+      /// The acknowledged groups of each device.
       var groups: [Int: Int] = [:]
-      /// Documents that were made, and those that were refused. Of others nothing is known.
+      /// Documents that were created, and those that were refused. The others are unknown.
       var made: Set<String> = []
       var refused: Set<String> = []
-      /// Additions to the shared number: acknowledged, and such without an answer.
+      /// Additions to the shared number: acknowledged ones, and those without an answer.
       var added = 0
       var unanswered = 0
       var counts = ServeCounts()
@@ -31,7 +31,7 @@
     func note(_ change: (inout Entries) -> Void) { entries.withLock { change(&$0) } }
   }
 
-  /// What all clients share.
+  /// The shared parts of all clients.
   struct ServeClient: Sendable {
     static let database = "projects/p/databases/(default)"
     static let documents = database + "/documents"
@@ -41,10 +41,10 @@
     let ledger: ServeLedger
     let sabotage: ServeSabotage?
     let number: Int
-    /// Gets a line for what happens.
+    /// Receives a line for each event.
     let trace: (@Sendable (String) -> Void)?
 
-    /// A server, whichever.
+    /// Returns any server.
     func life(_ random: inout SeededRandom) async throws -> ServerLife {
       try await site.life(of: random.below(site.serverCount))
     }
@@ -59,7 +59,7 @@
 
     /// Makes a call whose request and answer are one message each.
     ///
-    /// Throws `unavailable` when the server ends first.
+    /// Throws `unavailable` if the server ends first.
     func call<Response: Sendable>(
       _ life: ServerLife, _ body: @escaping @Sendable () async throws -> Response
     ) async throws -> Response {
@@ -119,17 +119,17 @@
 
   // MARK: - A device
 
-  /// Sends groups of writes, several without waiting for the answers, and sends those again that
-  /// had no answer when the connection broke.
+  /// Sends groups of writes, several without waiting for the answers, and resends those that had no
+  /// answer when the connection broke.
   struct ServeDevice: Sendable {
     static let groups = 8
 
     let client: ServeClient
     private var random: SeededRandom
     private var token = Data()
-    /// Groups that were answered.
+    /// The number of answered groups.
     private var answered = 0
-    /// Whether some were sent before.
+    /// Whether it has resent some.
     private var hasSentAgain = false
 
     init(_ client: ServeClient, seed: UInt64) {
@@ -137,7 +137,7 @@
       random = SeededRandom(seed: seed)
     }
 
-    /// Counts itself, and writes the same number to both sides of a pair.
+    /// Writes its own number, and the same number to both sides of a pair.
     private func writes(_ group: Int) -> [WireWrite] {
       let pair = (client.number * 7 + group * 5) % 4
       let number = client.number * 1_000 + group
@@ -226,7 +226,7 @@
 
   // MARK: - Single calls
 
-  /// Makes documents, and adds to a number that others add to.
+  /// Creates documents, and adds to a shared number.
   struct ServeCaller: Sendable {
     private static let turns = 5
 
@@ -272,7 +272,7 @@
       }
     }
 
-    /// Reads the shared number in a transaction and writes the next one, until that was done.
+    /// Reads the shared number in a transaction and writes the next one, until that succeeds.
     private mutating func add() async throws {
       var lost = Data()
       while true {
@@ -290,7 +290,7 @@
           }
         } catch {
           guard let error = error as? RPCError else { throw error }
-          // What a transaction of a server that has ended, or one that took too long, comes to.
+          // The result of a transaction whose server has ended, or that took too long.
           if error.code == .invalidArgument { lost = Data() }
           guard ServeClient.isVague(error) || [.aborted, .invalidArgument].contains(error.code)
           else { throw client.fault("a transaction failed: \(error)") }

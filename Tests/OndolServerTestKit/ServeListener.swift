@@ -1,6 +1,6 @@
-// A client of a simulated server that listens, as Firestore's clients do it: what comes is put
-// aside until a message says that all targets are as of one moment. When the connection breaks,
-// what was put aside is forgotten, and the next one goes on from the last token, at any server.
+// A listening client of a simulated server, which works as Firestore's clients do: it puts changes
+// aside until a message says that all targets are consistent as of one moment. When the connection
+// breaks, it forgets them, and the next connection continues from the last token, at any server.
 
 #if Server
   import Foundation
@@ -15,28 +15,29 @@
   struct ServeListener: Sendable {
     typealias Connection = SimulatedConnection<WireListenRequest, WireListenResponse>
 
-    /// A document as it was told.
+    /// A document as the server reported it.
     struct Told: Sendable, Equatable {
       var number: Int64
       var updated: Google_Protobuf_Timestamp
     }
 
-    /// The collections of the targets 1, 2 and 3. Of the last only numbers from 3 on are wanted.
+    /// The collections of the targets 1, 2 and 3. The last one wants only numbers from 3 on.
     static let collections: [Int32: String] = [1: "left", 2: "right", 3: "counters"]
     static let leastCount: Int64 = 3
 
     let client: ServeClient
     private var random: SeededRandom
-    /// As of the last moment.
+    /// The state of the last moment.
     private(set) var shown: [Int32: [String: Told]] = [:]
     private var pending: [Int32: [String: Told]] = [:]
-    /// As of the last moment, and those that came after it.
+    /// The tokens of the last moment, and later ones.
     private var tokens: [Int32: Data] = [:]
     private var newTokens: [Int32: Data] = [:]
     private var current: Set<Int32> = []
-    /// Requests of a target that are not acknowledged. What comes meanwhile is of its former life.
+    /// The number of unacknowledged requests of a target. Until then, messages belong to its
+    /// earlier state.
     private var unacknowledged: [Int32: Int] = [:]
-    /// Targets that go on from a token, whose documents must not come again as they were.
+    /// Targets that continue from a token. Their documents must not come again unchanged.
     private var resumed: Set<Int32> = []
     private var time = Google_Protobuf_Timestamp()
     private var counted: [String: Int64] = [:]
@@ -46,12 +47,12 @@
       random = SeededRandom(seed: seed)
     }
 
-    /// Whether the last commit of the trial has come.
+    /// Whether the last commit of the trial has arrived.
     private var isComplete: Bool {
       (shown[1] ?? [:])["last"] != nil && (shown[2] ?? [:])["last"] != nil
     }
 
-    /// Listens until the last commit of the trial has come; what is shown then.
+    /// Listens until the last commit of the trial has arrived, and returns the shown state.
     mutating func run() async throws -> [Int32: [String: Told]] {
       while !isComplete {
         try Task.checkCancellation()
@@ -97,7 +98,7 @@
       throw Connection.broken
     }
 
-    /// Has a target removed, and added from its beginning.
+    /// Removes a target, and adds it again from the beginning.
     private mutating func again(
       _ target: Int32, on connection: Connection, _ life: ServerLife
     ) async throws {
@@ -149,7 +150,7 @@
         })
     }
 
-    // MARK: - What comes
+    // MARK: - Responses
 
     /// A message in one line.
     private static func line(_ message: WireListenResponse) -> String {
@@ -165,7 +166,7 @@
       case .documentDelete(let change)?: remove(change.document, change.removedTargetIds)
       case .documentRemove(let change)?: remove(change.document, change.removedTargetIds)
       case .filter(let filter)?:
-        // Not what is here: the target begins again.
+        // The client's state does not match: the target begins again.
         let isActive = !active([filter.targetID]).isEmpty
         if isActive, pending[filter.targetID]?.count != Int(filter.count) {
           try await again(filter.targetID, on: connection, life)
@@ -229,7 +230,8 @@
 
     // MARK: - Moments
 
-    /// Shows what was put aside, and checks that it can be one moment, not before the last one.
+    /// Shows the changes that were put aside, and checks that they can be one moment, not before
+    /// the last one.
     private mutating func show(as moment: Google_Protobuf_Timestamp) throws {
       client.ledger.note { $0.counts.moments += 1 }
       guard (moment.seconds, moment.nanos) >= (time.seconds, time.nanos) else {
@@ -248,7 +250,7 @@
     }
   }
 
-  /// What a network makes of answers that is not honest.
+  /// A dishonest network's changes to answers.
   private final class Tamperer: Sendable {
     private let sabotage: ServeSabotage?
     private let hasToken: Bool

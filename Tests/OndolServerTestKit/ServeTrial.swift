@@ -1,11 +1,11 @@
-// A server of Firestore's protocol whose connections break and which dies, with clients that go on
-// at once, at the same server or another one. One history is a few devices that write by streams,
-// callers, transactions and listeners, until all have done what they wanted.
+// A server of Firestore's protocol whose connections break and which dies, with clients that
+// continue at once, at the same server or another one. One history is a few devices that write by
+// streams, callers, transactions and listeners, until all have finished.
 //
-// Whatever happens: a group of writes that a device was told is committed is there, once; what was
-// refused is not there; additions in transactions are not lost. A listener sees no half of a
-// commit, never an older moment after a newer one, no change twice after it came back, and in the
-// end what a query answers.
+// The promises hold whatever happens. An acknowledged group of writes of a device exists, once. A
+// refused write does not exist. Additions in transactions are not lost. A listener never sees half
+// of a commit, an older moment after a newer one, or a change twice after it reconnects, and
+// finally shows the answer of a query.
 
 #if Server
   import GRPCCore
@@ -17,7 +17,7 @@
 
   /// A promise that is broken on purpose, which a trial must notice.
   package enum ServeSabotage: String, Sendable, CaseIterable {
-    /// Devices lose the token of their stream and send their groups again.
+    /// Devices lose the token of their stream and resend their groups.
     case forgottenStreams = "streams of writes are forgotten"
     case unguardedTransactions = "transactions are committed unguarded"
     case lostChanges = "a listener's changes are lost"
@@ -27,16 +27,16 @@
     case unsyncedCommits = "commits are acknowledged before they are on the disk"
   }
 
-  /// What trials came upon.
+  /// The counts of trials.
   package struct ServeCounts: Sendable {
     package var commits = 0
-    /// Connections that broke.
+    /// The number of broken connections.
     package var connections = 0
-    /// Transactions that had to be tried again.
+    /// The number of transactions that were tried again.
     package var attempts = 0
-    /// Moments that listeners were shown.
+    /// The number of moments that listeners showed.
     package var moments = 0
-    /// Servers that ended without a word.
+    /// The number of servers that died.
     package var deaths = 0
 
     package init() {}
@@ -50,7 +50,7 @@
     }
   }
 
-  /// A promise that was not kept.
+  /// A broken promise.
   package struct ServeFault: Error, CustomStringConvertible {
     package let description: String
   }
@@ -70,8 +70,8 @@
 
     /// Runs the history of a seed.
     ///
-    /// - Parameter trace: gets a line for each thing that happens.
-    /// - Throws: `ServeFault` naming the seed and what was not kept.
+    /// - Parameter trace: receives a line for each event.
+    /// - Throws: `ServeFault` with the seed and the broken promise.
     package static func run(
       seed: UInt64, sabotage: ServeSabotage? = nil, trace: (@Sendable (String) -> Void)? = nil
     ) throws -> ServeCounts {
@@ -124,7 +124,7 @@
       return ledger.all.counts
     }
 
-    /// What the listeners were shown in the end.
+    /// The final state of the listeners.
     private func live() async throws -> [[Int32: [String: ServeListener.Told]]] {
       try await withThrowingTaskGroup(of: [Int32: [String: ServeListener.Told]]?.self) { group in
         for number in 0..<Self.listeners {
@@ -142,7 +142,7 @@
       }
     }
 
-    /// All that is written, ended by a commit that listeners wait for.
+    /// Makes all writes, and ends with a commit that listeners wait for.
     private func write() async throws {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<Self.devices {
@@ -167,7 +167,7 @@
       try await writeLast()
     }
 
-    /// Ends a server now and then and starts it again.
+    /// Ends a server now and then and restarts it.
     private func endServers() async throws {
       var random = SeededRandom(seed: SeededRandom.derive(seed, 200))
       for _ in 0..<random.below(4) {

@@ -1,5 +1,5 @@
-// A connection that carries one stream of messages each way, and breaks: for both ends, or for the
-// client alone, while the server still works on what it has received.
+// A connection with one stream of messages each way, which breaks: for both ends, or only for the
+// client, while the server still works on its requests.
 
 #if Server
   import GRPCCore
@@ -25,7 +25,7 @@
     /// - Parameters:
     ///   - life: the server.
     ///   - executor: runs the server's end.
-    ///   - change: what the network makes of an answer; the answer alone when it is honest.
+    ///   - change: the network's change to an answer; an honest network returns only the answer.
     ///   - serve: the server's call.
     init(
       to life: ServerLife, on executor: SimulationExecutor,
@@ -65,7 +65,7 @@
 
     /// Breaks the connection for the client.
     ///
-    /// - Parameter isNoticed: whether the server learns of it.
+    /// - Parameter isNoticed: whether the server notices it.
     func cut(isNoticed: Bool) {
       responses.finish(throwing: Self.broken)
       guard isNoticed else { return }
@@ -73,7 +73,7 @@
       end()
     }
 
-    /// Ends the call as the client does that needs it no more.
+    /// Ends the call as a client does that no longer needs it.
     func end() {
       requests.finish()
       let (task, number) = state.withLock { ($0.task, $0.number) }

@@ -1,7 +1,6 @@
-// Servers of one database, and how they end: one server on files, which loses power or is killed
-// and starts again with what is left; or up to three on a store, which loses requests and answers,
-// and which one server after the other leaves without a word. What such a server had begun may
-// still happen.
+// The servers of one database, and how they end. One server on files loses power or is killed, and
+// restarts with the remaining files. Up to three servers on a store, which loses requests and
+// answers, die one after another. Requests of a dead server may still take effect.
 
 #if Server
   import GRPCCore
@@ -34,7 +33,7 @@
       return try await directory.database(project: "p", id: "(default)").database.changeToken()
     }
 
-    /// Has `cut` called when the server ends; at once when it has ended.
+    /// Registers `cut`, which runs when the server ends, or at once if it has ended.
     func attach(_ cut: @escaping @Sendable () -> Void) -> Int {
       let number: Int? = state.withLock { state in
         if state.isOver { return nil }
@@ -50,7 +49,7 @@
       state.withLock { _ = $0.connections.removeValue(forKey: number) }
     }
 
-    /// Ends the server: no connection says anything from now on.
+    /// Ends the server: no connection sends anything from now on.
     func end() {
       let connections = state.withLock { state in
         state.isOver = true
@@ -65,9 +64,9 @@
   final class SimulatedSite: Sendable {
     private struct State: Sendable {
       var lives: [ServerLife?]
-      /// Databases of all lives, to be closed at the end.
+      /// The databases of all lives, which are closed at the end.
       var databases: [Database] = []
-      /// What is on the disk, when the servers have one.
+      /// The disk, if the servers have one.
       var disk: SimulatedFileSystem?
       var worlds: [SimulatedWorld] = []
       var lifeCount: UInt64 = 0
@@ -80,7 +79,7 @@
     private let state: Guarded<State>
     let serverCount: Int
 
-    /// - Parameter serverCount: nil for one on files, otherwise how many there are on a store.
+    /// - Parameter serverCount: nil for one on files, otherwise the number of servers on a store.
     init(
       seed: UInt64, serverCount: Int?, durability: Ondol.Durability, on executor: SimulationExecutor
     ) {
@@ -93,7 +92,7 @@
         state.disk = SimulatedFileSystem()
         store = nil
       } else {
-        // The store has a clock of its own, so that naps of the servers do not end their pins.
+        // The store has a clock of its own, so that pauses of the servers do not end their pins.
         let machine = SimulatedWorld(seed: seed ^ 1, threads: executor)
         store = SimulatedStore(
           seed: seed, environment: machine.environment, faults: StoreFaults(delay: 2_000))
@@ -102,7 +101,7 @@
       self.state = Guarded(state)
     }
 
-    /// Has the store lose what it may lose from now on, or nothing any more.
+    /// Makes the store lose messages from now on, or stop losing them.
     func setFaults(_ areOn: Bool) {
       store?.faults =
         areOn
@@ -113,7 +112,7 @@
 
     // MARK: - Lives
 
-    /// Starts a server that has ended. When the store cannot be reached it tries again.
+    /// Restarts a server that has ended. It tries again if it cannot reach the store.
     func start(_ server: Int) async throws(DatabaseError) {
       let database = OpenedDatabase(on: executor) { [self] () throws(DatabaseError) in
         try await open()
@@ -130,7 +129,7 @@
       state.withLock { $0.lives[server] = ServerLife(database) }
     }
 
-    /// Opens the database once more.
+    /// Opens the database again.
     func open() async throws(DatabaseError) -> Database {
       let (disk, number) = state.withLock { state in
         state.lifeCount += 1
@@ -155,8 +154,8 @@
       return database
     }
 
-    /// A world in which only short sleeps end: time jumps when somebody sleeps, and a timer for
-    /// next month would otherwise let a month pass at once.
+    /// A world in which only short sleeps end. Time jumps when a task sleeps, and a timer for next
+    /// month would otherwise let a month pass at once.
     private static func patient(_ environment: Environment) -> Environment {
       var patient = environment
       let nap = environment.sleep
@@ -174,7 +173,7 @@
 
     private static let longestNap: Int64 = 3_600_000_000
 
-    /// Ends a server without a word; on files the power may be cut at that moment.
+    /// Ends a server abruptly. On files the power may be cut at that moment.
     func end(_ server: Int, cutsPower: Bool, seed: UInt64) {
       let life = state.withLock { state in
         state.disk = cutsPower ? state.disk?.crash(seed: seed) : state.disk?.kill()
@@ -184,9 +183,9 @@
       life?.end()
     }
 
-    /// A server that runs; waits until there is one.
+    /// Returns a running server; waits until there is one.
     ///
-    /// Throws when the task is cancelled.
+    /// Throws if the task is cancelled.
     func life(of server: Int) async throws -> ServerLife {
       while true {
         try Task.checkCancellation()
@@ -195,7 +194,7 @@
       }
     }
 
-    /// Ends all servers in good order, and what is left of those that ended before.
+    /// Ends all servers in good order, and the rest of those that ended before.
     func close() async {
       let (lives, databases) = state.withLock { state in
         defer { state.databases = [] }

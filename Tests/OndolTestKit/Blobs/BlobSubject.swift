@@ -1,11 +1,11 @@
-// Blobs as the subject of a crash test: rows are contents, of lengths that put them into rows,
-// packs and files of their own. One row in five is an object at a storage path, the others are
-// documents that refer to their content, half of which share a second one. Contents come in by a
-// put of their own, which a lease keeps until a transaction refers to them, or by the transaction.
+// Blobs as the subject of a crash test: rows are contents, with lengths that put them into rows,
+// packs and files of their own. One row in five is an object at a storage path. The others are
+// documents that refer to their content, and half of these share a second one. Contents are stored
+// by a separate put, which a lease keeps until a transaction refers to them, or by the transaction.
 // They are replaced and deleted all the time, and reclaimed while others are put.
 //
-// What is read back is every content, as a whole. A life that ends well ends with the reclaimer;
-// nothing may be left then that nobody holds, and the database finds nothing wrong with itself.
+// A read returns every content, as a whole. A life that ends in good order ends with the reclaimer.
+// Then no content without a holder may remain, and verification finds nothing wrong.
 
 import Logging
 package import Ondol
@@ -72,13 +72,13 @@ package struct BlobSubject: CrashSubject {
       } catch let error as DatabaseError
         where error.code == .failedPrecondition && error.message.contains("is not stored")
       {
-        // The lease was over before the transaction came to it.
+        // The lease ended before the transaction reached it.
         continue
       }
     }
   }
 
-  /// Stores the contents of the documents ahead of the transaction.
+  /// Stores the contents of the documents before the transaction.
   private func lease(_ changes: [Change]) async throws -> [[UInt8]: BlobReference] {
     var leased: [[UInt8]: BlobReference] = [:]
     for value in changes.compactMap(\.value) {
@@ -146,7 +146,7 @@ package struct BlobSubject: CrashSubject {
     return Array(bytes)
   }
 
-  /// Reads what must be there.
+  /// Reads something that must exist.
   private func reading<Bytes>(
     _ name: String, _ read: () async throws -> Bytes
   ) async throws -> Bytes {
@@ -163,7 +163,7 @@ package struct BlobSubject: CrashSubject {
 
   package func flush() async throws { try await database.engine.flush() }
 
-  /// Merges what can be merged, and reclaims what nobody holds.
+  /// Merges everything that can be merged, and reclaims contents without a holder.
   package func settle() async throws { try await database.compact() }
 
   package func close() async throws {
@@ -171,7 +171,7 @@ package struct BlobSubject: CrashSubject {
     do {
       if isAudited { try await reclaimAll() }
     } catch {
-      // Closing lets go of the directory.
+      // Closing releases the directory.
       try? await database.close()
       throw error
     }
@@ -179,7 +179,7 @@ package struct BlobSubject: CrashSubject {
     if isAudited { try await audit() }
   }
 
-  /// Reclaims until nothing is left that nobody holds. Merges under way may see an older state.
+  /// Reclaims until no content without a holder remains. Merges under way may see an older state.
   private func reclaimAll() async throws {
     // Leases end.
     let wait = environment.sleep
@@ -195,7 +195,7 @@ package struct BlobSubject: CrashSubject {
       "\(try await heldContents()) contents are held, and these stay: \(statistics)")
   }
 
-  /// Different contents that documents and paths name.
+  /// The different contents that documents and paths name.
   private func heldContents() async throws -> Int {
     var digests: Set<BlobDigest> = []
     for document in try await database.collection("albums").getDocuments().documents {
@@ -209,8 +209,8 @@ package struct BlobSubject: CrashSubject {
     return digests.count
   }
 
-  /// Looks at the closed database: nothing is wrong, and no file is there that nothing names. Where
-  /// the device fails, too, there is nothing to be said of the database.
+  /// Checks the closed database: nothing is wrong, and no file is unreferenced. If the device also
+  /// fails, nothing can be said about the database.
   private func audit() async throws {
     let findings = try await Database.verify(
       at: path, depth: .full, environment: environment

@@ -1,5 +1,5 @@
-// What a crash test needs of a store, and no more. The engine is one; the tests of the crash test
-// have a tiny one whose mistakes are known.
+// The requirements of a crash test on a store, and no more. The engine is one. The tests of the
+// crash test have a tiny one with known mistakes.
 
 package import OndolEngine
 
@@ -25,12 +25,12 @@ extension Rows {
   }
 }
 
-/// Where a commit stands among all commits.
+/// The place of a commit among all commits.
 package struct CommitPlace: Sendable, Hashable {
-  /// Later than that of every commit before. Where the store makes no commits of its own the first
+  /// Greater than that of every earlier commit. If the store makes no commits of its own, the first
   /// commit has 1, and there are no gaps.
   package var sequence: UInt64
-  /// Later than that of every commit before.
+  /// Later than that of every earlier commit.
   package var time: Int64
 
   package init(sequence: UInt64, time: Int64) {
@@ -39,8 +39,8 @@ package struct CommitPlace: Sendable, Hashable {
   }
 }
 
-/// An invariant of the store that its subject found broken. Unlike other errors, nothing that went
-/// wrong with the disk is an excuse for it.
+/// A broken invariant of the store, which its subject found. Unlike other errors, no failure of the
+/// disk excuses it.
 package struct BrokenInvariant: Error, Sendable, CustomStringConvertible {
   package var description: String
 
@@ -51,33 +51,33 @@ package struct BrokenInvariant: Error, Sendable, CustomStringConvertible {
 
 /// An open store.
 package protocol CrashSubject: Sendable {
-  /// Whether the store makes commits that nobody asked for, so that the sequences of those asked
-  /// for have gaps.
+  /// Whether the store makes commits of its own, so that the sequences of requested commits have
+  /// gaps.
   var makesCommitsOfItsOwn: Bool { get }
 
-  /// Applies all of `changes` or none, and returns when that has survived what `durability` says.
+  /// Applies all of `changes` or none, and returns when they have the requested durability.
   func commit(
     _ changes: [Change], _ durability: Durability
   ) async throws -> CommitPlace
 
-  /// How many commits are visible, and everything there is then. Throws `BrokenInvariant` when what
-  /// there is cannot be.
+  /// Returns the number of visible commits and the whole contents. Throws `BrokenInvariant` for
+  /// impossible contents.
   func contents() async throws -> (sequence: UInt64, rows: Rows)
 
   /// Makes all acknowledged commits survive a power cut.
   func synchronize() async throws
 
-  /// Moves what is in memory into files; all acknowledged commits survive a power cut afterwards.
+  /// Moves rows from memory into files. All acknowledged commits then survive a power cut.
   func flush() async throws
 
-  /// Flushes, and merges what can be merged.
+  /// Flushes, and merges everything that can be merged.
   func settle() async throws
 
-  /// Ends in good order; all acknowledged commits survive a power cut afterwards.
+  /// Ends in good order. All acknowledged commits then survive a power cut.
   func close() async throws
 
-  /// Looks at what must hold in a store that has been opened where nothing fails, and may write.
-  /// Throws `BrokenInvariant` where it does not.
+  /// Checks the invariants of a store that was opened where nothing fails, and may write. Throws
+  /// `BrokenInvariant` for a broken one.
   func verify() async throws
 }
 
@@ -87,8 +87,8 @@ extension CrashSubject {
   package func verify() async throws {}
 }
 
-/// How small the limits of a store are, so that little work makes it do everything. All but the
-/// count are in bytes.
+/// The limits of a store, so small that little work makes it do everything. All except the count
+/// are in bytes.
 package struct SubjectOptions: Sendable, Hashable {
   package var shardCount: Int
   package var memtableSize: Int
@@ -96,17 +96,17 @@ package struct SubjectOptions: Sendable, Hashable {
   package var manifestSize: Int
   package var segmentSize: Int
   package var blockSize: Int
-  /// Bytes of `.memory` commits that may wait to be written.
+  /// The bytes of `.memory` commits that may wait to be written.
   package var deferredBytes: Int
   package var runLimit: Int
-  /// Whether commits that are alone sync on their own thread.
+  /// Whether single commits sync on their own thread.
   package var callersSync: Bool
   package var smallShardSize: Int
   package var valueThreshold: Int
   package var valueFileSize: Int
-  /// Bytes of logs that are kept for whoever follows the database; nil when none are.
+  /// The bytes of logs to keep for followers; nil for none.
   package var historySize: Int?
-  /// Bytes of one frame of the manifest.
+  /// The bytes of one frame of the manifest.
   package var manifestFrameSize: Int
 
   package init(
@@ -134,7 +134,7 @@ package struct SubjectOptions: Sendable, Hashable {
 }
 
 extension EngineOptions {
-  /// Options of so small limits.
+  /// Options with such small limits.
   init(_ options: SubjectOptions) {
     self.init()
     shardCount = options.shardCount
@@ -150,7 +150,7 @@ extension EngineOptions {
     valueThreshold = options.valueThreshold
     valueFileSize = options.valueFileSize
     manifestFrameSize = options.manifestFrameSize
-    // So that files come to lie behind a border within one workload.
+    // So that files pass a border within one workload.
     keyChangeMargin = 96
     historyRetention = options.historySize.map {
       HistoryRetention(microseconds: .max, bytes: UInt64($0))
@@ -159,6 +159,6 @@ extension EngineOptions {
   }
 }
 
-/// Opens the store in a world, and makes it where there is none.
+/// Opens the store in a world, and creates it if it does not exist.
 package typealias OpenSubject =
   @Sendable (Environment, SubjectOptions) async throws -> any CrashSubject

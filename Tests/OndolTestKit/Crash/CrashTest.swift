@@ -1,15 +1,15 @@
-// Cuts the power at every operation of many small workloads, and looks at what comes back.
+// Cuts the power at every operation of many small workloads, and checks what recovers.
 //
-// One run of a workload leaves a picture of the disk before each of its operations. From each
-// picture several damaged disks are drawn; on each the store is opened and compared with the model.
-// Some of these recoveries are themselves pictured, go on with a few more steps, and are cut at a
-// random operation; what comes back then is compared too. Everything follows from the seed.
+// One run of a workload makes a picture of the disk before each of its operations. The test draws
+// several damaged disks from each picture, opens the store on each and compares it with the model.
+// It pictures some of these recoveries as well, continues them for a few steps, cuts them at a
+// random operation, and compares the next recovery too. Everything follows from the seed.
 
-/// What a crash test did.
+/// The result of a crash test.
 package struct CrashReport: Sendable, CustomStringConvertible {
-  /// Lives ended by a power cut or a kill, the second ones included.
+  /// Lives that ended in a power cut or a kill, including the second ones.
   package var crashes = 0
-  /// Different operations of different workloads before which that happened.
+  /// The number of different operations of different workloads before which that happened.
   package var points = 0
   package var workloads = 0
   package var violation: CrashViolation?
@@ -21,7 +21,7 @@ package struct CrashReport: Sendable, CustomStringConvertible {
 }
 
 extension CrashReport {
-  /// Runs one workload after the other until `isEnough`, or one broke a promise.
+  /// Runs one workload after another until `isEnough`, or until one broke a promise.
   init(
     until isEnough: (CrashReport) -> Bool, _ run: (Int, inout CrashReport) -> CrashViolation?
   ) {
@@ -34,13 +34,13 @@ extension CrashReport {
   }
 }
 
-/// A promise broken.
+/// A broken promise.
 package struct CrashViolation: Error, Sendable, CustomStringConvertible {
   package var seed: UInt64
-  /// Which of the seed's workloads.
+  /// The number of the seed's workload.
   package var number: Int
   package var workload: Workload
-  /// The operation before which the crash came, and what it would have been.
+  /// The operation before which the crash came, and its description.
   package var place: String
   package var reason: String
 
@@ -51,13 +51,14 @@ package struct CrashViolation: Error, Sendable, CustomStringConvertible {
 
 package struct CrashTest: Sendable {
   package var seed: UInt64
-  /// A promise that the disk breaks; the test should then find a violation.
+  /// A promise that the disk breaks. The test must then find a violation.
   package var sabotage: Sabotage?
-  /// Operations of a workload before which it is crashed, evenly spread; all of them when nil.
+  /// The number of a workload's operations with a crash before them, evenly spread; nil for all of
+  /// them.
   package var operationsPerWorkload: Int?
-  /// Disks drawn for each operation.
+  /// Disks to draw for each operation.
   package var damagesPerOperation = 3
-  /// One recovery in this many is crashed again.
+  /// One recovery in this many crashes again.
   package var recoveriesPerSecondCrash = 3
   let open: OpenSubject
 
@@ -67,23 +68,23 @@ package struct CrashTest: Sendable {
     self.open = open
   }
 
-  /// Crashes until there have been `count` of them or one broke a promise, which is then made
-  /// small.
+  /// Crashes until there are `count` crashes or one broke a promise, and then reduces that
+  /// workload.
   package func run(crashes count: Int) -> CrashReport {
     var report = crashUntilBroken(count)
     report.violation = report.violation.map(shrink)
     return report
   }
 
-  /// As `run(crashes:)`, for a store that is known to break a promise: the violation is left as it
-  /// is.
+  /// Works as `run(crashes:)`, for a store that is known to break a promise: it does not reduce the
+  /// violation.
   package func crashUntilBroken(_ count: Int) -> CrashReport {
     CrashReport(until: { $0.crashes >= count }) { number, report in
       run(workload: number, within: count, into: &report)
     }
   }
 
-  /// Crashes the seed's first workload at each of its operations; a violation is made small.
+  /// Crashes the seed's first workload at each of its operations, and reduces a violation.
   package func runOne() -> CrashReport {
     var report = CrashReport()
     report.violation = run(workload: 0, into: &report).map(shrink)
@@ -123,8 +124,8 @@ package struct CrashTest: Sendable {
     }
   }
 
-  /// Leaves out steps as long as some crash still breaks a promise: first all behind some step,
-  /// since a crash knows nothing of what would have come, then stretches of them.
+  /// Removes steps as long as some crash still breaks a promise: first all steps after some step,
+  /// because a crash does not depend on later ones, then ranges of them.
   private func shrink(_ violation: CrashViolation) -> CrashViolation {
     var smallest = violation
     var budget = 40_000
@@ -156,7 +157,7 @@ package struct CrashTest: Sendable {
     return smallest
   }
 
-  /// Crashes `workload` more thoroughly than `run` does, the more so the shorter it is.
+  /// Crashes `workload` more thoroughly than `run` does, and the more thoroughly the shorter it is.
   private func search(
     _ workload: Workload, _ number: Int, _ budget: inout Int
   ) -> CrashViolation? {

@@ -1,4 +1,4 @@
-// One workload of a crash test: its first life, and what comes back after each crash.
+// One workload of a crash test: its first life, and the recovery after each crash.
 
 internal import OndolEngine
 
@@ -12,17 +12,17 @@ struct CrashTrial {
   struct Life {
     var timeline: Timeline
     var pictures: [Picture]
-    /// Whether all states of its past are known. They are not when it began with several commits
-    /// that had been reported as failed.
+    /// Whether all states of its past are known. They are not if it began with several commits that
+    /// had been reported as failed.
     var knowsItsPast: Bool
   }
 
-  /// The end of a life, and what may be found after it.
+  /// The end of a life, and the possible states after it.
   struct Crash {
     var kind: CrashKind
     var place: String
     var possible: ClosedRange<Int>
-    /// The oldest state possible if the power had been cut.
+    /// The oldest possible state after a power cut.
     var safe: Int
 
     /// A crash after the first `events` of the timeline.
@@ -52,8 +52,8 @@ struct CrashTrial {
       after: Crash(.powerCut, of: past, after: 0, place: "without a crash"), keepingPictures: true)
   }
 
-  /// Crashes `life` at `picture`, looks at what comes back, and perhaps crashes that too. Returns
-  /// how many crashes that were.
+  /// Crashes `life` at `picture`, checks the recovery, and perhaps crashes that as well. Returns
+  /// the number of crashes.
   mutating func crash(
     _ life: Life, at picture: Picture, again: Bool
   ) throws(Failure) -> Int {
@@ -63,8 +63,8 @@ struct CrashTrial {
       crashingAgain: again)
   }
 
-  /// Opens the store on `disk`, compares it with its past, and perhaps goes on a little and crashes
-  /// it again, at a moment of chance. Returns how many crashes there have been then.
+  /// Opens the store on `disk`, compares it with its past, and perhaps continues a little and
+  /// crashes it again, at a random moment. Returns the number of crashes by then.
   mutating func recover(
     on disk: SimulatedStorage, past: Timeline, after crash: Crash, crashingAgain: Bool
   ) throws(Failure) -> Int {
@@ -102,7 +102,7 @@ struct CrashTrial {
 
   // MARK: - Lives
 
-  /// Opens the store on `disk`, checks that it is in one of the states possible after `crash`, does
+  /// Opens the store on `disk`, checks that it is in one of the possible states after `crash`, does
   /// the steps of `workload` and closes it.
   private mutating func live(
     _ workload: Workload, on disk: SimulatedStorage, past: Timeline, after crash: Crash,
@@ -121,8 +121,8 @@ struct CrashTrial {
       throw Failure(place: crash.place, reason: fault)
     }
     let state = Int(first.sequence)
-    // What was found after a power cut is on the disk. What was found after a kill may be in the
-    // system's memory only, until the recovery has made it safe.
+    // State that was found after a power cut is on the disk. State that was found after a kill may
+    // be only in the system's memory, until the recovery has made it safe.
     let safe = crash.kind == .powerCut ? state : min(crash.safe, state)
     var timeline = past.admitting(first)
       .past(upTo: state, floors: [.powerCut: safe, .kill: state])
@@ -139,7 +139,7 @@ struct CrashTrial {
       knowsItsPast: state <= past.newest + 1)
   }
 
-  /// One life, whatever comes of it.
+  /// Runs one life, whatever its result.
   func attempt(
     _ workload: Workload, on fileSystem: SimulatedFileSystem, _ history: History, seed: UInt64,
     place: String

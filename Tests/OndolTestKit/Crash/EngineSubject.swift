@@ -1,15 +1,15 @@
 // The engine as the subject of a crash test. Each commit also writes one row of the subject's own,
-// stamped with the commit's sequence and time: whatever snapshot is taken, that row must name the
-// snapshot's last commit, or a commit was visible in part.
+// stamped with the commit's sequence and time. In any snapshot, that row must name the snapshot's
+// last commit; otherwise part of a commit was visible.
 
 package import OndolEngine
 
 package struct EngineSubject: CrashSubject {
-  /// Not in the keyspaces that workloads use, and in the shard of some of them.
+  /// It is outside the keyspaces that workloads use, but in the shard of some of them.
   private static let stampKey: [UInt8] = [0, 0, 0x3F, 0xFF]
 
-  /// Keyspaces that hold a row of every commit until a settling drops them, and then the next one
-  /// does; no workload sees them.
+  /// Keyspaces that hold a row of every commit until a settle drops them, and then the next one
+  /// does. No workload sees them.
   private static let scratch: Range<UInt32> = 0x1800..<0x2000
 
   package let engine: Engine
@@ -25,7 +25,7 @@ package struct EngineSubject: CrashSubject {
       keyspace: Guarded(scratch.lowerBound + UInt32(environment.random() % 0x400)))
   }
 
-  /// The same, read with another engine.
+  /// Returns the same subject, which reads with another engine.
   func reading(_ other: Engine) -> EngineSubject {
     EngineSubject(engine: other, keyspace: keyspace)
   }
@@ -52,7 +52,7 @@ package struct EngineSubject: CrashSubject {
     return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
 
-  /// Scans every shard forwards and backwards, and asks for some of the rows by key too.
+  /// Scans every shard forwards and backwards, and gets some of the rows by key as well.
   package func contents() async throws -> (sequence: UInt64, rows: Rows) {
     let snapshot = try engine.snapshot()
     var rows: Rows = [:]
@@ -128,7 +128,7 @@ package struct EngineSubject: CrashSubject {
     try await engine.compact()
     var rows = try scratchRows()
     if !rows.isEmpty {
-      // A file that could not be read for the moment is merged the next time.
+      // A file that was temporarily unreadable is merged the next time.
       try await engine.compact()
       rows = try scratchRows()
     }

@@ -1,21 +1,21 @@
-// Fails every operation of many small workloads, once, for ever, or for want of space, and looks at
-// what the store says and at what is there afterwards.
+// Fails every operation of many small workloads, once, permanently, or for lack of space, and
+// checks the store's answers and its state afterwards.
 //
-// A store may fail the step during which the fault struck, and any later one; what it may not do is
-// lie. All it acknowledged is there after it was closed, killed or cut off, and what it reported as
-// failed is there wholly or not at all. When a sync fails, the system forgets which bytes it had
-// not saved, so a store that tries again and believes the second answer is found out by the power
-// cut.
+// A store may fail the step in which the fault struck, and any later one, but it must not lie.
+// Everything that it acknowledged exists after a close, a kill or a power cut, and everything that
+// it reported as failed exists whole or not at all. When a sync fails, the system forgets which
+// bytes it had not saved. The power cut exposes a store that tries again and believes the second
+// answer.
 
-/// Breaks things under a store.
+/// Injects faults under a store.
 package struct FaultTest: Sendable {
   private static let inputOutputError: Int32 = 5
   private static let noSpace: Int32 = 28
 
   package var seed: UInt64
-  /// Whether every operation fails in every way, and not in one that is drawn.
+  /// Whether every operation fails in every way, and not in a random one.
   package var isExhaustive = false
-  /// How many of a workload's faults are tried, evenly spread; nil for all.
+  /// The number of a workload's faults to try, evenly spread; nil for all.
   package var faultsPerWorkload: Int?
   let open: OpenSubject
 
@@ -24,8 +24,8 @@ package struct FaultTest: Sendable {
     self.open = open
   }
 
-  /// Fails operations until there have been `count` faults, or one broke a promise. Each fault
-  /// counts as a point, each look at what it left as a crash.
+  /// Fails operations until there are `count` faults, or until one broke a promise. Each fault
+  /// counts as a point, and each check of its result as a crash.
   package func run(faults count: Int) -> CrashReport {
     CrashReport(until: { $0.points >= count }) { number, report in
       run(workload: number, within: count, into: &report)
@@ -70,13 +70,13 @@ package struct FaultTest: Sendable {
 
   // MARK: - Faults
 
-  /// A fault, and what to call it.
+  /// A fault and its name.
   private struct Place {
     var fault: Fault
     var name: String
   }
 
-  /// A fault for each operation that there was, and for a part of the reads.
+  /// A fault for each operation of the run, and for some of the reads.
   private func places(
     in fileSystem: SimulatedFileSystem, _ random: inout SeededRandom
   ) -> [Place] {
@@ -104,11 +104,11 @@ package struct FaultTest: Sendable {
       }
   }
 
-  /// How an operation can fail.
+  /// The ways in which an operation can fail.
   private enum Way: CaseIterable {
     case once
     case forEver
-    /// The disk is full from there on.
+    /// The disk is full from that operation on.
     case full
   }
 
@@ -155,8 +155,8 @@ package struct FaultTest: Sendable {
     return Life(fileSystem: fileSystem, outcome: outcome, record: history.value)
   }
 
-  /// Compares what the store still said with what it had done, and opens what it left: as it is, to
-  /// go on and be cut off later, and after power cuts.
+  /// Compares the store's answers with its work, and opens its files: unchanged, to continue and be
+  /// cut off later, and after power cuts.
   private func look(
     at life: Life, _ trial: inout CrashTrial, place: String
   ) throws(CrashTrial.Failure) -> Int {

@@ -1,5 +1,5 @@
-// A store with somebody who follows it, opened for reading only beside it in the same world. Each
-// time the store is read back, the follower looks again, and must see the same.
+// A store with a follower, which is open only for reading beside it in the same world. At each read
+// of the store, the follower looks again, and must see the same.
 
 package import OndolEngine
 
@@ -12,8 +12,8 @@ package struct FollowedSubject: CrashSubject {
   private let follower = Guarded<Engine?>(nil)
 
   /// - Parameters:
-  ///   - base: what is used.
-  ///   - keyed: the same store, as it is read.
+  ///   - base: the store in use.
+  ///   - keyed: the same store, for reads.
   init(
     _ base: any CrashSubject, _ keyed: KeyedSubject, _ environment: Environment,
     _ options: SubjectOptions
@@ -33,7 +33,7 @@ package struct FollowedSubject: CrashSubject {
   }
 
   package func contents() async throws -> (sequence: UInt64, rows: Rows) {
-    // What is only in memory nobody else sees.
+    // Commits that are only in memory are invisible to others.
     try await base.synchronize()
     let mine = try await base.contents()
     let theirs = try await keyed.rows(in: try await refreshed())
@@ -45,7 +45,7 @@ package struct FollowedSubject: CrashSubject {
     return mine
   }
 
-  /// The follower, which has looked at the files since.
+  /// The follower, after it has read the files again.
   private func refreshed() async throws -> Engine {
     if let engine = follower.withLock({ $0 }) {
       _ = try await engine.refresh()

@@ -1,27 +1,27 @@
-// Fills the disk at every point of a small workload: the same life again and again, on a disk that
-// is a little larger each time. A commit that found no space must not have happened, nothing that
-// was acknowledged may be gone, reads go on, and nothing is poisoned. Then everything is deleted
-// and compacted on the disk as it is, which must make room; and at last the disk grows, and commits
-// go on without the database being opened again.
+// Fills the disk at every point of a small workload: the same life again and again, each time on a
+// slightly larger disk. A commit that found no space must not have happened, no acknowledged commit
+// may be lost, reads continue, and nothing is poisoned. Then the test deletes and compacts
+// everything on the same disk, which must free space. Finally the disk grows, and commits continue
+// without reopening the database.
 
 internal import OndolEngine
 
 /// Lives on disks of every size.
 package struct FullDiskTest: Sendable {
-  /// What was seen.
+  /// The result.
   package struct Report: Sendable {
-    /// Disks tried.
+    /// The number of disks.
     package var points = 0
     /// Commits, flushes and merges that found no space.
     package var refusals = 0
-    /// Disks that were full and no crash came, and those among them on which deletes and a
-    /// compaction made room.
+    /// Full disks without a crash, and those among them on which deletes and a compaction freed
+    /// space.
     package var full = 0
     package var freed = 0
     package var violation: String?
   }
 
-  /// What happens when the disk is full, before anything else.
+  /// The first event after the disk is full.
   package enum End: Sendable, CaseIterable {
     case nothing
     case kill
@@ -29,7 +29,7 @@ package struct FullDiskTest: Sendable {
   }
 
   package var seed: UInt64
-  /// From one disk to the next, in bytes.
+  /// The difference between one disk and the next, in bytes.
   package var step: Int
 
   package init(seed: UInt64, step: Int) {
@@ -65,7 +65,7 @@ package struct FullDiskTest: Sendable {
     return report
   }
 
-  /// One life on a disk of so many bytes.
+  /// One life on a disk with a capacity.
   private func live(capacity: Int?, end: End) throws -> FullDiskLife.Outcome {
     try SimulationExecutor.run(seed: seed) { [seed] executor in
       let fileSystem = SimulatedFileSystem()
@@ -81,10 +81,10 @@ private struct Broken: Error, CustomStringConvertible {
   var description: String
 }
 
-/// An engine on a disk that may be full, and what it should hold.
+/// An engine on a disk that may be full, and its expected rows.
 struct FullDiskLife {
   struct Outcome {
-    /// The bytes that a database takes with its first commit, and the most that were taken.
+    /// The bytes of a database with its first commit, and the largest size.
     var base = 0
     var peak = 0
     var refusals = 0
@@ -144,7 +144,7 @@ struct FullDiskLife {
     return try await Engine.open(at: "/db", options: options, environment: world.environment)
   }
 
-  /// A database that finds no space to be made is made once there is some.
+  /// A database that finds no space at its creation is created once there is some.
   private mutating func openSomehow() async throws -> Engine {
     do throws(EngineError) {
       return try await open()
@@ -181,7 +181,7 @@ struct FullDiskLife {
     try await check(engine, "while the disk was filled")
   }
 
-  /// Deletes every row in one commit each, and has the files follow.
+  /// Deletes every row in a commit of its own, and then frees the files.
   private mutating func empty(_ engine: Engine) async throws {
     for key in rows.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
       var batch = Batch()
@@ -229,7 +229,7 @@ struct FullDiskLife {
     }
   }
 
-  /// False when there was no space; any other failure is none that a full disk may have.
+  /// Returns false for a lack of space. A full disk may cause no other failure.
   @discardableResult
   private mutating func attempt(
     mayRefuse: Bool, _ work: () async throws(EngineError) -> Void

@@ -1,17 +1,17 @@
-// Fails one operation of many small workloads, once, and life goes on: the process makes the failed
-// call again, as apps do, opens the store again when that is of no use, does everything else and
-// closes. Then the store is opened twice where nothing fails. All that was acknowledged is there,
-// and whatever the subject says must hold does.
+// Fails one operation of many small workloads, once, and the life continues: the process repeats
+// the failed call, as apps do, reopens the store if that does not help, does everything else and
+// closes. Then the test opens the store twice without failures. Every acknowledged commit exists,
+// and the subject's invariants hold.
 //
-// Where other tests of faults stop at the first error, this one begins: what a store remembers of a
-// failure, and what it believes after it, shows in what it does later.
+// Other tests of faults stop at the first error, where this one begins: a store's memory of a
+// failure, and its beliefs after it, show in its later work.
 
 internal import OndolEngine
 
-/// Breaks one thing under a store that is used on.
+/// Injects one fault under a store that stays in use.
 package struct GoOnTest: Sendable {
   package var seed: UInt64
-  /// How many of a workload's faults are tried, evenly spread; nil for all.
+  /// The number of a workload's faults to try, evenly spread; nil for all.
   package var faultsPerWorkload: Int?
   let open: OpenSubject
 
@@ -20,15 +20,15 @@ package struct GoOnTest: Sendable {
     self.open = open
   }
 
-  /// Lets faults strike until there have been `count`, or one broke a promise. Each counts as a
-  /// point, each opening after it as a crash.
+  /// Injects faults until there are `count`, or until one broke a promise. Each counts as a point,
+  /// and each open after it as a crash.
   package func run(faults count: Int) -> CrashReport {
     CrashReport(until: { $0.points >= count }) { number, report in
       run(workload: number, within: count, into: &report)
     }
   }
 
-  /// Lets faults strike in the seed's first workload.
+  /// Injects faults into the seed's first workload.
   package func runOne() -> CrashReport {
     var report = CrashReport()
     report.violation = run(workload: 0, within: .max, into: &report)
@@ -65,7 +65,7 @@ package struct GoOnTest: Sendable {
 
   private static let never = 1 << 40
 
-  /// One life with its faults, and two openings after it. Answers with the disk of the first.
+  /// Runs one life with its faults, and two opens after it. Returns the disk of the first.
   private func live(
     _ workload: Workload, seed: UInt64, faults: [Fault], isHarsh: Bool, _ name: String
   ) throws(GoOnFailure) -> SimulatedFileSystem {
@@ -121,7 +121,7 @@ private struct Mishap {
   var file: FileClass?
   var errno: Int32
   var isShort = false
-  /// Whether commits that are not to survive a power cut may be lost with it.
+  /// Whether commits that need not survive a power cut may be lost with it.
   var isHarsh = true
 
   func fault(after place: Int) -> Fault {
@@ -146,13 +146,13 @@ private struct Mishap {
   ]
 }
 
-/// Which values each key may have.
+/// The possible values of each key.
 private struct GoOnModel: Sendable {
-  /// Whether the fault may take commits with it that are not to survive a power cut.
+  /// Whether the fault may lose commits that need not survive a power cut.
   let isHarsh: Bool
   /// The last one is the newest.
   private var candidates: [[UInt8]: [[UInt8]?]] = [:]
-  /// Keys whose newest value is acknowledged, and not safe yet.
+  /// Keys whose newest value is acknowledged, but not yet safe.
   private var unsafe: Set<[UInt8]> = []
 
   init(isHarsh: Bool) {
@@ -163,7 +163,7 @@ private struct GoOnModel: Sendable {
     Dictionary(changes.map { ($0.key, $0.value) }) { _, last in last }
   }
 
-  /// What may be there from now on, or not.
+  /// Records changes that may exist from now on, or not.
   mutating func began(_ changes: [Change]) {
     for (key, value) in Self.results(changes) {
       candidates[key, default: [nil]].append(value)
@@ -171,11 +171,10 @@ private struct GoOnModel: Sendable {
     }
   }
 
-  /// Commits that were under way together are acknowledged, all of them.
+  /// Records that concurrent commits were acknowledged, all of them.
   ///
-  /// - Parameter hasGoneOn: whether some of them had to be made again, so that what was
-  /// acknowledged
-  ///   before that and was not safe may be lost.
+  /// - Parameter hasGoneOn: whether some of them had to be repeated, so that earlier acknowledged
+  ///   commits that were not safe may be lost.
   mutating func acknowledged(_ commits: [Workload.Commit], hasGoneOn: Bool) {
     if commits.allSatisfy({ $0.durability == .power }) { saved() }
     var written: [[UInt8]: (values: [[UInt8]?], isSafe: Bool)] = [:]
@@ -196,16 +195,16 @@ private struct GoOnModel: Sendable {
     }
   }
 
-  /// All that was acknowledged is safe.
+  /// Everything acknowledged is safe.
   mutating func saved() {
     for key in unsafe { candidates[key] = candidates[key]?.suffix(1) }
     unsafe = []
   }
 
-  /// The store was opened again, and what was not safe may be lost.
+  /// The store was reopened, and unsafe commits may be lost.
   mutating func reopened() { unsafe = [] }
 
-  /// What is wrong with these rows; nil where nothing is.
+  /// Returns what is wrong with these rows; nil if nothing is.
   func fault(in rows: Rows) -> String? {
     for (key, values) in candidates where !values.contains(rows[key]) {
       return "at \(key) there is \(Self.text(rows[key])), and there may be "
@@ -227,7 +226,7 @@ private struct GoOnLife: Sendable {
   let log: Guarded<[String]>
 
   private static let attempts = 5
-  /// Attempts after which the store is opened again.
+  /// The number of attempts before the store is reopened.
   private static let patience = 2
 
   func live(_ steps: [Workload.Step]) async throws {
@@ -237,7 +236,7 @@ private struct GoOnLife: Sendable {
     await close(store)
   }
 
-  /// What is there after the process has ended, where nothing fails.
+  /// Checks the state after the process has ended, without failures.
   func look() async throws {
     let store = try await open()
     let rows = try await store.contents().rows
@@ -246,7 +245,7 @@ private struct GoOnLife: Sendable {
     try await store.close()
   }
 
-  // MARK: - Insisting
+  // MARK: - Recording
 
   private func note(_ what: String, _ error: any Error) {
     log.withLock { $0.append("\(what): \(error)") }
@@ -271,7 +270,7 @@ private struct GoOnLife: Sendable {
       model.withLock { $0.saved() }
     } catch {
       note("close", error)
-      // Closing again lets go of the directory, and says nothing of what was written.
+      // Closing again releases the directory, and says nothing about writes.
       try? await store.close()
     }
   }
@@ -282,7 +281,7 @@ private struct GoOnLife: Sendable {
     store = try await openInTheEnd()
   }
 
-  /// Does `work` until it succeeds.
+  /// Repeats `work` until it succeeds.
   private func insist(
     _ what: String, _ store: inout any CrashSubject,
     _ work: (any CrashSubject) async throws -> Void
@@ -323,7 +322,7 @@ private struct GoOnLife: Sendable {
     model.withLock { $0.saved() }
   }
 
-  /// Makes commits at once, and those that fail again, one after the other.
+  /// Makes concurrent commits, and repeats the failed ones, one after another.
   private func commit(
     _ commits: [Workload.Commit], alsoFlush: Bool = false, _ store: inout any CrashSubject
   ) async throws {
@@ -339,7 +338,7 @@ private struct GoOnLife: Sendable {
     model.withLock { $0.acknowledged(commits, hasGoneOn: !failed.isEmpty) }
   }
 
-  /// The places of those that failed.
+  /// Returns the indexes of the failed ones.
   private func together(
     _ commits: [Workload.Commit], alsoFlush: Bool, _ store: any CrashSubject
   ) async throws -> [Int] {

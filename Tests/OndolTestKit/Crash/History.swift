@@ -1,18 +1,18 @@
-// The model side of a crash test: all states a store went through, and what it had promised by
-// when. A recovered store must be in one of those states exactly, not older than the last promise
-// kept through this kind of crash, not newer than the last commit begun.
+// The model side of a crash test: all states of a store, and its promises at each time. A recovered
+// store must be in exactly one of those states, not older than the last promise that survives this
+// kind of crash, and not newer than the last commit that began.
 
 internal import OndolEngine
 
 /// How a process ends without closing.
 package enum CrashKind: String, Sendable {
-  /// Memory is lost, and so may be everything not synced.
+  /// Memory is lost, and everything unsynced may be.
   case powerCut
   /// Only memory is lost.
   case kill
 }
 
-/// What happened in one life of a store, from an open to a crash, in order.
+/// The events in one life of a store, from an open to a crash, in order.
 final class History: Sendable {
   enum Event: Sendable {
     /// The store opened in the state after this commit.
@@ -26,9 +26,9 @@ final class History: Sendable {
   struct Record: Sendable {
     var events: [Event] = []
     var commits: [Int: (changes: [Change], time: Int64)] = [:]
-    /// Begun and not acknowledged.
+    /// Commits that began and were not acknowledged.
     var unfinished: [[Change]] = []
-    /// The place of the newest commit acknowledged in this life; 0 for none.
+    /// The place of the newest acknowledged commit in this life; 0 for none.
     var newestAcknowledged = 0
     /// Whether places go up by one from commit to commit.
     var isWithoutGaps = true
@@ -78,7 +78,7 @@ final class History: Sendable {
 }
 
 extension History.Event {
-  /// The event with the number of a state in place of a commit's place.
+  /// Returns the event with the number of a state instead of a commit's place.
   fileprivate func numbered(by states: [Int: Int]) -> History.Event {
     switch self {
     case .opened, .began: self
@@ -89,18 +89,18 @@ extension History.Event {
   }
 }
 
-/// The states a store may be found in.
+/// The possible states of a store.
 struct Timeline: Sendable {
-  /// The rows after each commit; the first entry is the store before any commit.
+  /// The rows after each commit. The first entry is the store before any commit.
   var states: [Rows]
-  /// The time of the newest commit whose time is known.
+  /// The time of the newest commit with a known time.
   var lastTime = Int64.min
-  /// The oldest state that may be found after a crash before this life's first event.
+  /// The oldest possible state after a crash before this life's first event.
   var floors: [CrashKind: Int]
-  /// How many commits were there when this life began.
+  /// The number of commits when this life began.
   var firstCommit: Int
   var events: [History.Event] = []
-  /// Commits that failed: each may have happened after all, in any order, behind all others.
+  /// Failed commits: each may have happened after all, in any order, after all others.
   var unfinished: [[Change]] = []
 
   /// A store that does not exist yet.
@@ -110,20 +110,20 @@ struct Timeline: Sendable {
 
   /// This timeline up to `state`, as the past of a store recovered in that state.
   func past(upTo state: Int, floors: [CrashKind: Int]) -> Timeline {
-    // Times of commits that may have been lost may be given out again.
+    // Times of commits that may have been lost may be used again.
     Timeline(
       states: Array(states[...state]), lastTime: state == newest ? lastTime : .min,
       floors: floors, firstCommit: state)
   }
 
-  /// This timeline with what was found in a store, when that is a state of unfinished commits.
+  /// This timeline with a store's contents, if that is a state of unfinished commits.
   func admitting(_ found: Recovered) -> Timeline {
     var timeline = self
     while timeline.newest < Int(clamping: found.sequence) { timeline.states.append(found.rows) }
     return timeline
   }
 
-  /// Adds what a life recorded. Returns what is wrong with it, if anything is.
+  /// Adds a life's records. Returns what is wrong with them, if anything is.
   mutating func append(_ record: History.Record) -> String? {
     unfinished = record.unfinished
     var states = [0: firstCommit]
@@ -145,7 +145,7 @@ struct Timeline: Sendable {
     return nil
   }
 
-  /// The states possible after a crash when `count` events had happened.
+  /// The possible states after a crash that follows `count` events.
   func possibleStates(after count: Int, crash: CrashKind) -> ClosedRange<Int> {
     var floor = floors[crash] ?? 0
     var newest = firstCommit
@@ -173,7 +173,7 @@ struct Timeline: Sendable {
   /// The state after all commits.
   var newest: Int { states.count - 1 }
 
-  /// What is wrong with a store that was found so; nil for nothing.
+  /// Returns what is wrong with a recovered store; nil if nothing is.
   func fault(in found: Recovered, allowing possible: ClosedRange<Int>) -> String? {
     let sequence = found.sequence
     let rows = found.rows
@@ -195,7 +195,7 @@ struct Timeline: Sendable {
       + difference(between: states[state], and: rows)
   }
 
-  /// Whether `rows` can come of `count` of the unfinished commits after the newest state.
+  /// Whether `rows` can result from `count` of the unfinished commits after the newest state.
   private func couldBe(_ rows: Rows, behind count: Int) -> Bool {
     func search(_ state: Rows, _ rest: [[Change]], _ count: Int) -> Bool {
       if count == 0 { return state == rows }

@@ -1,7 +1,7 @@
-// The engine with keyed groups as the subject of a crash test: what the workload writes into two of
-// its groups of keyspaces goes into keyed ones, and beside it lives a group that every settling
-// drops, for another one to take its place. `KEYS` has the keys of the groups that there are, and
-// none of a group whose dropping has come to its end.
+// The engine with keyed groups as the subject of a crash test. The workload's writes into two of
+// its groups of keyspaces go into keyed ones. Beside it exists a group that every settle drops, and
+// that another one replaces. `KEYS` has the keys of the existing groups, and none of a group whose
+// drop is complete.
 
 package import OndolEngine
 
@@ -12,11 +12,11 @@ package struct KeyedSubject: CrashSubject {
   package let engine: Engine
   private let base: EngineSubject
   private let directory: any Directory
-  /// The keyed groups: those of the workload first, then the one that will be dropped.
+  /// The keyed groups: those of the workload first, then the one to be dropped.
   private let keyed: Guarded<[UInt32]>
-  /// The group that is being dropped, until that has come to an end, and those that were.
+  /// The group whose drop is under way, and the dropped ones.
   private let drops = Guarded((pending: UInt32?.none, done: Set<UInt32>()))
-  /// Who is making or dropping groups, and how often that was begun.
+  /// The number of tasks that create or drop groups, and how often that began.
   private let changes = Guarded((active: 0, begun: 0))
 
   package static func open(
@@ -28,8 +28,8 @@ package struct KeyedSubject: CrashSubject {
       let subject = KeyedSubject(
         engine: base.engine, base: base, directory: directory,
         keyed: Guarded(base.engine.keyedGroups.keys.sorted()))
-      // Before anybody reads or writes: two who meet while groups are made would not agree on which
-      // group of the workload is which keyed one.
+      // This happens before any read or write, because two tasks that meet while groups are created
+      // would not agree on the assignment of the workload's groups to keyed ones.
       _ = try await subject.makeGroups()
       return subject
     } catch {
@@ -50,7 +50,7 @@ package struct KeyedSubject: CrashSubject {
     }
   }
 
-  /// Opens it with keys that become others again and again, and with somebody who follows it.
+  /// Opens it with keys that are changed again and again, and with a follower.
   package static func openingToChangeKeys() -> OpenSubject {
     let oracle = SealOracle(keys: [TestedEncryption.key, [UInt8](repeating: 9, count: 32)])
     return { environment, options in
@@ -63,7 +63,7 @@ package struct KeyedSubject: CrashSubject {
     }
   }
 
-  /// What somebody sees who reads the same database with an engine of his own.
+  /// The view of another engine on the same database.
   package func rows(in other: Engine) async throws -> (sequence: UInt64, rows: Rows) {
     try await KeyedSubject(
       engine: other, base: base.reading(other), directory: directory,
@@ -71,7 +71,7 @@ package struct KeyedSubject: CrashSubject {
     ).contents()
   }
 
-  /// The groups, made now where they are not there.
+  /// Returns the groups, and creates them if they do not exist.
   private func makeGroups() async throws -> [UInt32] {
     while keyed.withLock({ $0.count }) <= Self.groups.count {
       try await change {
@@ -88,7 +88,7 @@ package struct KeyedSubject: CrashSubject {
     try await body()
   }
 
-  /// A key of the workload's, as it is stored.
+  /// A key of the workload in its stored form.
   private static func stored(_ key: [UInt8], _ keyed: [UInt32]) -> [UInt8] {
     let keyspace = key.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     guard groups.contains(keyspace >> 12) else { return key }
@@ -147,7 +147,7 @@ package struct KeyedSubject: CrashSubject {
 
   package func settle() async throws {
     _ = try await makeGroups()
-    // One whose dropping has failed is dropped again.
+    // A failed drop is repeated.
     let doomed = drops.withLock { drops in
       drops.pending = drops.pending ?? keyed.withLock { $0.popLast() }
       return drops.pending
@@ -169,8 +169,8 @@ package struct KeyedSubject: CrashSubject {
 
   package func close() async throws { try await base.close() }
 
-  /// Where nothing fails `KEYS` has twice the keys of the groups that there are, and nothing else,
-  /// once something was written.
+  /// Without failures `KEYS` has twice the keys of the existing groups, and nothing else, once
+  /// something was written.
   package func verify() async throws {
     _ = try await commit([], .power)
     try await base.flush()
@@ -187,8 +187,8 @@ package struct KeyedSubject: CrashSubject {
     return try GroupKeysFile.groups(in: file, of: engine.identity.bytes).map { Set($0) }
   }
 
-  /// Throws unless a copy of `KEYS` has all keys of the groups that there are, and none has one of
-  /// a group whose dropping has come to its end. Says nothing while others change groups.
+  /// Throws unless a copy of `KEYS` has all keys of the existing groups, and no copy has one of a
+  /// group whose drop is complete. It checks nothing while others change groups.
   private func checkKeys() throws {
     let before = changes.withLock { $0 }
     guard before.active == 0 else { return }

@@ -1,25 +1,24 @@
-// One life of a store in a crash test: opened, used, closed; everything it was promised goes into
-// the history. The crash comes from outside, in the pictures of the disk; a fault comes from
-// inside, as an error thrown at some step, after which the store must still answer truthfully.
+// One life of a store in a crash test: opened, used, closed. Every promise that it makes goes into
+// the history. The crash comes from outside, in the pictures of the disk. A fault comes from
+// inside, as an error at some step, after which the store must still answer truthfully.
 
 internal import OndolEngine
 
-/// What a store was found to hold.
+/// The contents of a recovered store.
 struct Recovered: Sendable {
   var sequence: UInt64
   var rows: Rows
 }
 
-/// What came of a life.
+/// The result of a life.
 struct LifeOutcome: Sendable {
-  /// What was there after opening; nil when that failed.
+  /// The contents after opening; nil if that failed.
   var first: Recovered?
-  /// What was there before closing, after the error if there was one; nil when it could not be
-  /// read.
+  /// The contents before closing, after the error if there was one; nil if they could not be read.
   var last: Recovered?
   /// The first error.
   var error: String?
-  /// What the store was caught at, whatever the errors.
+  /// The broken invariant, whatever the errors.
   var brokenInvariant: String?
 
   mutating func note(_ error: any Error) {
@@ -28,12 +27,12 @@ struct LifeOutcome: Sendable {
   }
 }
 
-/// Does the steps of a workload and notes what it was promised.
+/// Does the steps of a workload and records the promises.
 struct LivingStore: Sendable {
   let open: @Sendable () async throws -> any CrashSubject
   let history: History
 
-  /// Runs `steps` on `fileSystem`, with everything else in the world drawn from `seed`.
+  /// Runs `steps` on `fileSystem`. `seed` decides everything else in the world.
   static func live(
     _ steps: [Workload.Step], on fileSystem: SimulatedFileSystem, _ history: History,
     seed: UInt64, options: SubjectOptions, open: @escaping OpenSubject
@@ -68,7 +67,7 @@ struct LivingStore: Sendable {
       try await close(store)
     } catch {
       outcome.note(error)
-      // Closing again must do no harm, and lets go of the directory.
+      // Closing again must be harmless, and releases the directory.
       try? await store.close()
     }
     return outcome
@@ -103,7 +102,7 @@ struct LivingStore: Sendable {
     try await save { try await store.close() }
   }
 
-  /// Does `work`, by which everything acknowledged before it becomes safe.
+  /// Does `work`, which makes everything acknowledged before it safe.
   private func save(_ work: () async throws -> Void) async throws {
     let newest = history.newestAcknowledged
     try await work()

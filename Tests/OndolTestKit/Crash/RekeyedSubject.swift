@@ -1,10 +1,10 @@
-// A store whose keys become others while it is in use: any subject of a crash test, and beside its
-// flushes and merges a change of keys is begun, gone on with, or seen through. What is read back is
-// what the subject without this must have.
+// A store whose keys change while it is in use: any subject of a crash test, and beside its flushes
+// and merges a change of keys begins, continues, or is completed. Its contents must be those of the
+// subject without this.
 
 package import OndolEngine
 
-/// An open store that is encrypted, decrypted and taken to other keys again and again.
+/// An open store that is encrypted, decrypted and moved to other keys again and again.
 package struct RekeyedSubject: CrashSubject {
   private struct State: Sendable {
     var random: SeededRandom
@@ -15,13 +15,13 @@ package struct RekeyedSubject: CrashSubject {
   private let base: any CrashSubject
   private let engine: Engine
   private let oracle: SealOracle
-  /// Moves what the engine does not; sees the change through when nil.
+  /// Continues the part of a change outside the engine; nil completes the change.
   private let goOn: (@Sendable () async throws -> Void)?
   /// Whether it is never decrypted.
   private let staysSealed: Bool
   private let state: Guarded<State>
 
-  /// - Parameter goOn: sees a change through; the engine's part of it when nil.
+  /// - Parameter goOn: completes a change; the engine's part of it for nil.
   package init(
     _ base: any CrashSubject, _ engine: Engine, _ oracle: SealOracle, seed: UInt64,
     staysSealed: Bool = false, goOn: (@Sendable () async throws -> Void)? = nil
@@ -34,8 +34,8 @@ package struct RekeyedSubject: CrashSubject {
     state = Guarded(State(random: SeededRandom(seed: seed)))
   }
 
-  /// Opens a store as an app does that does not know how far it had come: without a key or with
-  /// one, and then the other way.
+  /// Opens a store as an app does that does not know how far the change had come: without a key or
+  /// with one, and then the other way.
   package static func open<Subject: CrashSubject>(
     _ environment: Environment, _ oracle: SealOracle,
     _ open: (Environment) async throws -> Subject
@@ -93,7 +93,7 @@ package struct RekeyedSubject: CrashSubject {
 
   private func change() async throws {
     if engine.border == nil {
-      // A log that has no commit is left only after one that nobody counts.
+      // An empty log is left only after an uncounted commit.
       let isDue = state.withLock { state in
         defer { state.commits = 0 }
         return state.commits > 0

@@ -1,7 +1,6 @@
-// What a database lives through before the power goes: a list of steps drawn from a seed, small
-// enough to try a crash at every one of its writes. Keys come from a few dozen, so that rows are
-// overwritten and deleted all the time; limits are so low that a few commits flush a memtable and
-// replace a log.
+// A database's life before the power cut: a list of steps from a seed, small enough to try a crash
+// at every one of its writes. There are only a few dozen keys, so that rows are overwritten and
+// deleted all the time. Limits are so low that a few commits flush a memtable and replace a log.
 
 package import OndolEngine
 
@@ -13,7 +12,7 @@ package struct Workload: Sendable {
 
   package enum Step: Sendable {
     case commit([Change], Durability)
-    /// Commits by as many tasks at once, perhaps with a flush among them.
+    /// Concurrent commits by as many tasks, perhaps with a flush among them.
     case together([Commit], alsoFlush: Bool)
     case synchronize
     case flush
@@ -21,7 +20,7 @@ package struct Workload: Sendable {
     case reopen
   }
 
-  /// Keyspaces in use have numbers below this, times 4,096.
+  /// The keyspaces in use have numbers below this, times 4,096.
   static let keyspaceGroups: UInt32 = 4
 
   package var seed: UInt64
@@ -30,7 +29,7 @@ package struct Workload: Sendable {
 }
 
 extension Workload {
-  /// The workload that belongs to `seed`.
+  /// The workload of `seed`.
   package init(seed: UInt64) {
     var draw = WorkloadDraw(random: SeededRandom(seed: seed))
     self.seed = seed
@@ -38,8 +37,8 @@ extension Workload {
     steps = draw.steps()
   }
 
-  /// What a database does after it was recovered, enough to show that it can be written again, with
-  /// limits of its own.
+  /// The steps after a recovery, enough to show that the database can be written again, with limits
+  /// of their own.
   static func continuation(seed: UInt64) -> Workload {
     var draw = WorkloadDraw(random: SeededRandom(seed: seed))
     let options = draw.options()
@@ -49,7 +48,7 @@ extension Workload {
 }
 
 extension Workload {
-  /// The changes of one commit, and what it is to survive.
+  /// The changes of one commit, and its durability.
   static func commit(seed: UInt64) -> Commit {
     var draw = WorkloadDraw(random: SeededRandom(seed: seed))
     return draw.commit()
@@ -63,7 +62,7 @@ private struct WorkloadDraw {
   var random: SeededRandom
 
   mutating func options() -> SubjectOptions {
-    // From a copy: what the steps are does not hang on it.
+    // From a copy, so that the steps do not depend on it.
     var own = random
     return SubjectOptions(
       shardCount: 1 + random.below(3),
@@ -146,7 +145,7 @@ private struct WorkloadDraw {
 }
 
 extension Workload: CustomStringConvertible {
-  /// One step a line, as short as can still be followed.
+  /// One step a line, as short as possible but still readable.
   package var description: String {
     let lines = steps.enumerated().map { "  \($0 + 1). \($1)" }
     return (["\(options)"] + lines).joined(separator: "\n")

@@ -1,4 +1,4 @@
-// The documents and queries of histories of declarations: few of both, so that much of it meets.
+// The documents and queries of histories of declarations: few of both, so that many match.
 
 internal import Ondol
 

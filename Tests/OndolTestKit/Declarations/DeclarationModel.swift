@@ -1,13 +1,12 @@
-// What must be seen of documents whose collections have schemas, times to live and unique values,
-// and are dropped: the naive account of it. Every document is kept with the schema it was written
-// in, and upgraded whenever somebody looks.
+// The naive model of documents whose collections have schemas, expiry and unique values, and are
+// dropped. It keeps every document with the schema of its write, and upgrades it at every read.
 
 internal import Ondol
 
 /// A collection of the histories.
 struct DeclaredCollection: Sendable, Hashable {
   let path: String
-  /// What its declarations belong to, with those of the collections of the same names.
+  /// The pattern of its declarations, shared with the collections of the same names.
   let pattern: String
 
   static let all = [
@@ -31,7 +30,7 @@ struct DeclarationModel: Sendable {
     var version: Int
   }
 
-  /// How a document is seen.
+  /// A document's appearance to readers.
   enum Sight {
     case absent
     case there([String: Value])
@@ -42,9 +41,9 @@ struct DeclarationModel: Sendable {
   var documents: [String: Stored] = [:]
   /// By pattern.
   var versions: [String: Int] = [:]
-  /// Patterns whose documents end when their field says.
+  /// Patterns whose documents expire when their field says.
   var ending: Set<String> = []
-  /// Patterns in whose collections no two documents agree in `u`.
+  /// Patterns in whose collections no two documents have the same `u`.
   var unique: Set<String> = []
   var now: Int64
 
@@ -74,14 +73,14 @@ struct DeclarationModel: Sendable {
     documents[path] = Stored(fields: fields, version: version)
   }
 
-  /// Forgets what is over, when it has been removed.
+  /// Forgets expired documents after their removal.
   mutating func forgetEnded() {
     for path in documents.keys {
       if case .absent = sight(of: path) { documents[path] = nil }
     }
   }
 
-  /// Everything that queries find.
+  /// All documents that queries find.
   var readable: [ModelDocument] {
     documents.keys.sorted().compactMap { path in
       guard case .there(let fields) = sight(of: path) else { return nil }
@@ -94,7 +93,7 @@ struct DeclarationModel: Sendable {
     documents.keys.sorted().filter { if case .unreadable = sight(of: $0) { true } else { false } }
   }
 
-  /// Another document of the collection that has the same value in the field that is unique.
+  /// Another document of the collection with the same value in the unique field.
   func holder(of fields: [String: Value], for path: String) -> String? {
     guard unique.contains(DeclaredCollection.pattern(of: path)), let value = fields["u"] else {
       return nil
@@ -109,7 +108,8 @@ struct DeclarationModel: Sendable {
     }
   }
 
-  /// Whether two documents of a collection of the pattern agree in the field that is to be unique.
+  /// Whether two documents of a collection of the pattern have the same value in the future unique
+  /// field.
   func hasDuplicates(in pattern: String) -> Bool {
     var copy = self
     copy.unique.insert(pattern)

@@ -1,14 +1,14 @@
-// One history of a database in which what is declared of collections changes all the time: schemas
-// whose upgrades change what queries ask for, and of which some documents cannot be made; times to
-// live, by a clock that the trial turns; unique values; drops, with what is declared and without;
-// openings. After each step every form of answer is compared with the model: documents by their
-// ids, queries, selections, counts, sums, groups, streams, what a transaction sees behind its own
-// writes, snapshots taken earlier, and what listeners were shown.
+// One history of a database whose declarations of collections change all the time: schemas whose
+// upgrades change the results of queries, and some of which fail; expiry, by a clock that the trial
+// moves; unique values; drops, with and without the declarations; opens. After each step the trial
+// compares every form of answer with the model: documents by their ids, queries, selections,
+// counts, sums, groups, streams, a transaction's reads after its own writes, earlier snapshots, and
+// the results of listeners.
 
 internal import Ondol
 internal import OndolEngine
 
-/// What a trial came upon.
+/// The counts of a trial.
 package struct DeclarationCounts: Sendable {
   package var answers = 0
   package var unreadable = 0
@@ -30,7 +30,7 @@ package struct DeclarationCounts: Sendable {
 package enum DeclarationTrial {
   private static let stepCount = 40
 
-  /// Runs the history of `seed`; throws `BrokenInvariant` where an answer is not the model's.
+  /// Runs the history of `seed`. Throws `BrokenInvariant` if an answer differs from the model's.
   package static func run(seed: UInt64) throws -> DeclarationCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
@@ -60,10 +60,10 @@ private struct DeclarationHistory {
   var model: DeclarationModel
   var draw: DeclarationDraw
   var counts = DeclarationCounts()
-  /// Snapshots taken earlier, with the model of their moment.
+  /// Earlier snapshots, with the model of their moment.
   var past: [(snapshot: DatabaseSnapshot, model: DeclarationModel)] = []
   var listeners: [DeclarationListener] = []
-  /// What was done, for whoever looks for the cause of a failure.
+  /// The steps, for finding the cause of a failure.
   var steps: [String] = []
 
   init(
@@ -104,7 +104,7 @@ private struct DeclarationHistory {
       steps.append("time passes")
       clock.turn(bySeconds: 1 + draw.random.below(3))
       model.now = clock.now
-      // Listeners are told of an end when the document is removed.
+      // Listeners receive an expiry when the document is removed.
       try await database.removeEnded()
     case 5: try await drop(includingDeclarations: false)
     case 6: try await drop(includingDeclarations: true)
@@ -135,7 +135,7 @@ private struct DeclarationHistory {
     let collection = draw.random.pick(DeclaredCollection.all)
     let isEnding = draw.random.chance(2, in: 3)
     steps.append("\(collection.pattern) is \(isEnding ? "" : "not ")ending")
-    // What is over by now does not come back when the rule goes.
+    // A document that has expired does not come back when the rule goes.
     try await database.removeEnded()
     model.forgetEnded()
     try await database.collection(collection.path).setTimeToLive(field: isEnding ? "end" : nil)
@@ -275,7 +275,7 @@ extension DeclarationHistory {
     throw BrokenInvariant("\(form) of \(query): \(found) and not \(expected)")
   }
 
-  /// What could not be upgraded is named, as far as the query may have met it.
+  /// The error names a document that cannot be upgraded, if the query may have met it.
   private func compareUnreadable(
     _ found: [DocumentReference], _ query: ModelQuery, _ model: DeclarationModel, isWhole: Bool
   ) throws {
@@ -289,7 +289,7 @@ extension DeclarationHistory {
     }
   }
 
-  /// Asks a query in every way there is.
+  /// Runs a query in every way.
   private mutating func compare(_ model: ModelQuery, _ evaluator: NaiveEvaluator) async throws {
     let expected = evaluator.paths(model)
     let documents = expected.compactMap { path in
@@ -342,7 +342,7 @@ extension DeclarationHistory {
 
   private struct Enough: Error {}
 
-  /// Asks behind a write of its own, of which nothing stays.
+  /// Runs it after a write of its own, which is then discarded.
   private mutating func compareInTransaction(_ query: Query, _ model: ModelQuery) async throws {
     let path = draw.path()
     var fields = draw.fields(clock)
@@ -383,7 +383,7 @@ extension DeclarationHistory {
   }
 }
 
-/// Listens to a query and to numbers about it.
+/// Listens to a query and to its aggregations.
 private final class DeclarationListener: Sendable {
   struct Shown: Sendable {
     var paths: [String]?

@@ -1,11 +1,11 @@
-// How a row of a workload is a document, and back. Rows lie in five collections, at the top and
-// below other documents, two of them of one pattern and three of one group; all fields of a
-// document follow from its row, so that a document that is wrong in any field is seen to be.
+// Converts a row of a workload to a document, and back. Rows are in five collections, at the top
+// and below other documents, two of them with one pattern and three in one group. All fields of a
+// document follow from its row, so that a mistake in any field shows.
 
 internal import Ondol
 internal import OndolEngine
 
-/// Where rows of a workload are kept as documents, and in what form.
+/// The places and forms of a workload's rows as documents.
 package enum DocumentForm {
   /// The collections, by the keyspace of a workload's rows.
   static let collections: [(keyspace: UInt32, path: String)] = [
@@ -16,7 +16,7 @@ package enum DocumentForm {
     (0x3000, "posts"),
   ]
 
-  /// The path of the document that stands for the row at `key`.
+  /// The path of the document for the row at `key`.
   static func path(of key: [UInt8]) throws -> String {
     let keyspace = key.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     guard let collection = collections.first(where: { $0.keyspace == keyspace })?.path,
@@ -25,7 +25,7 @@ package enum DocumentForm {
     return collection + "/" + String(repeating: "k", count: key.count - 5) + "\(number)"
   }
 
-  /// The key of the row for which the document stands.
+  /// The key of the document's row.
   static func key(of id: String, in keyspace: UInt32) throws -> [UInt8] {
     let letters = id.prefix { $0 == "k" }
     guard let number = UInt8(id.dropFirst(letters.count)) else {
@@ -36,12 +36,12 @@ package enum DocumentForm {
     return key + [UInt8](repeating: 0x6B, count: letters.count) + [number]
   }
 
-  /// All fields of the document with this id whose row has the value.
+  /// All fields of the document with this id and the row's value.
   ///
   /// - `mark` differs from document to document, for unique indexes.
-  /// - `tags` repeats elements, is empty at times, and is missing at times.
-  /// - `note` is null or missing at times.
-  /// - `n` is a decimal at times, and `grid`, which most lack, has arrays in an array.
+  /// - `tags` repeats elements, is sometimes empty, and sometimes missing.
+  /// - `note` is sometimes null or missing.
+  /// - `n` is sometimes a decimal, and `grid`, which most lack, has arrays in an array.
   static func fields(of value: [UInt8], id: String) -> [String: Value] {
     let sum = crc32c(value.bytes)
     var fields: [String: Value] = [
@@ -70,7 +70,7 @@ package enum DocumentForm {
   /// Fields that some documents have and others lack.
   static let optionalFields = ["tags", "note", "grid"]
 
-  /// The row's value, from a document in which everything is as it must be.
+  /// The row's value, from a document in which everything is correct.
   static func value(of document: DocumentSnapshot) throws -> [UInt8] {
     let fields = document.data()
     guard let value = fields["value"]?.bytes else {

@@ -1,18 +1,18 @@
-// The indexes of the documents under test, of every kind there is, and what each must hold: which
-// queries it serves, and with which of the documents.
+// The indexes of the documents under test, of every kind, with their expected contents: the queries
+// that each serves, and the documents in it.
 
 internal import Ondol
 
-/// An index, and all it must answer.
+/// An index and its expected answers.
 struct DocumentIndex: Sendable {
-  /// A query, and the documents it must find.
+  /// A query and the expected documents.
   struct Question: Sendable {
     var query: Query
-    /// Whether it finds a document of the collection with the path, which has the fields.
+    /// Whether it finds a document of the collection with this path and these fields.
     var isAnswer: @Sendable (String, [String: Value]) -> Bool
   }
 
-  /// The patterns or the group it belongs to.
+  /// The patterns or the group of the index.
   enum Home: Sendable {
     /// Collections of one pattern.
     case collections([String])
@@ -21,7 +21,7 @@ struct DocumentIndex: Sendable {
   }
 
   enum Kind: Sendable {
-    /// On fields, `-` before a descending one; every document has them.
+    /// On fields, `-` before a descending one. Every document has them.
     case fields([String], isUnique: Bool = false)
     /// On the elements of `tags`.
     case tags
@@ -32,7 +32,7 @@ struct DocumentIndex: Sendable {
   var home: Home
   var kind: Kind
 
-  /// Those that are there all the time, once they were made.
+  /// The lasting ones, which stay after their creation.
   static let lasting: [DocumentIndex] = [
     DocumentIndex(home: posts, kind: .fields(["-n", "size"])),
     DocumentIndex(home: posts, kind: .fields(["mark"], isUnique: true)),
@@ -50,7 +50,7 @@ struct DocumentIndex: Sendable {
 
   private static let posts = Home.collections(["users/ada/posts", "users/한/posts"])
 
-  /// Makes it, where it is not there.
+  /// Creates it if it does not exist.
   func create(in database: Database) async throws {
     switch (home, kind) {
     case (.collections(let paths), .fields(let fields, let isUnique)):
@@ -67,7 +67,7 @@ struct DocumentIndex: Sendable {
     }
   }
 
-  /// The collections it serves, those of one pattern together.
+  /// The collections that it serves, grouped by pattern.
   var patterns: [[String]] {
     switch home {
     case .collections(let paths): [paths]
@@ -80,7 +80,7 @@ struct DocumentIndex: Sendable {
     { path in path.split(separator: "/").last.map(String.init) == id }
   }
 
-  /// How the database shows it for one pattern; nil where it is not there.
+  /// The database's description for one pattern; nil if it does not exist.
   func information(
     in database: Database, of pattern: [String]
   ) async throws -> IndexInformation? {
@@ -96,7 +96,7 @@ struct DocumentIndex: Sendable {
     }
   }
 
-  /// Takes it away, where it is there.
+  /// Drops it if it exists.
   func drop(from database: Database) async throws {
     guard case .collections(let paths) = home,
       let name = try await information(in: database, of: paths)?.name
@@ -104,9 +104,9 @@ struct DocumentIndex: Sendable {
     try await database.collection(paths[0]).dropIndex(named: name)
   }
 
-  // MARK: - What it must hold
+  // MARK: - Expected contents
 
-  /// How many rows it has for a document with these fields.
+  /// The number of its rows for a document with these fields.
   func rowCount(for fields: [String: Value]) -> Int {
     switch kind {
     case .fields: 1
@@ -115,7 +115,7 @@ struct DocumentIndex: Sendable {
     }
   }
 
-  /// Questions that together ask for each of its rows.
+  /// Queries that together read each of its rows.
   func questions(in database: Database) -> [Question] {
     switch home {
     case .collections(let paths):

@@ -1,6 +1,6 @@
-// Everything a database of documents holds, read back as rows, after it was seen to be in order:
-// documents are whole, indexes agree with them both ways, accounts add up, the diary was written in
-// its order.
+// Reads the whole contents of a database of documents as rows, after checking them: documents are
+// whole, indexes agree with them both ways, accounts add up, and the diary was written in its
+// order.
 
 internal import Ondol
 internal import OndolEngine

@@ -1,16 +1,16 @@
-// How a commit of a crash test becomes writes of documents: by a batch or by a transaction, which
-// sets, merges, updates, creates or deletes; beside it goes an entry in a counter, now and then a
-// transfer between accounts, and now and then an entry in the diary, which is written by the calls
-// that write one document.
+// Turns a commit of a crash test into writes of documents: by a batch or by a transaction, which
+// sets, merges, updates, creates or deletes. With it go an entry in a counter, sometimes a transfer
+// between accounts, and sometimes an entry in the diary, which uses the calls that write one
+// document.
 
 internal import Ondol
 package import OndolEngine
 
-/// How far the diary is written, and whether somebody writes in it.
+/// How far the diary is written, and whether a task writes in it.
 struct Diary: Sendable {
   var number = 0
   var isOpen = false
-  /// An entry failed, so that nobody knows how far it is.
+  /// An entry failed, so its progress is unknown.
   var isUncertain = false
 }
 
@@ -30,7 +30,7 @@ extension DocumentSubject {
         ? try await commitBatch(changes, counter, entry, durability)
         : try await commitTransaction(changes, counter, entry, durability)
     } catch {
-      // Nobody knows whether the entry is followed.
+      // It is unknown whether the entry is followed.
       if entry != nil { diary.withLock { $0.isUncertain = true } }
       throw error
     }
@@ -41,7 +41,7 @@ extension DocumentSubject {
     return CommitPlace(sequence: receipt.sequence.rawValue, time: receipt.time)
   }
 
-  /// Some commit, the same one for the same number.
+  /// Makes some commit, the same one for the same number.
   package func commitSample(_ number: Int) async throws {
     let sample = Workload.commit(seed: UInt64(number))
     _ = try await commit(sample.changes, sample.durability)
@@ -110,7 +110,7 @@ extension DocumentSubject {
     }
   }
 
-  /// The fields, and that those are to go which the document must not have.
+  /// Returns the fields, and deletes for those that the document must not have.
   private static func patch(_ fields: [String: Value]) -> [String: (any FieldContent)?] {
     var patch = fields.mapValues { $0 as (any FieldContent)? }
     for name in DocumentForm.optionalFields where fields[name] == nil {
@@ -124,13 +124,13 @@ extension DocumentSubject {
   func counter(_ number: Int) -> DocumentReference { database.document("counters/c\(number)") }
   func account(_ number: Int) -> DocumentReference { database.document("bank/a\(number)") }
   var diaryEntry: DocumentReference { database.document("diary/entry") }
-  /// Says up to where the diary is certainly written: set by the commit after an entry.
+  /// Records how far the diary is certainly written, in the commit after an entry.
   var follower: DocumentReference { database.document("diary/follower") }
 
   // MARK: - The diary
 
-  /// Writes the next entry by a call for one document; of every four the last is a deletion.
-  /// Returns the entry's number; nil when somebody else writes.
+  /// Writes the next entry by a call for one document. Every fourth is a deletion. Returns the
+  /// entry's number; nil if another task writes.
   private func writeDiary(_ durability: Ondol.Durability) async throws -> Int? {
     let number: Int? = diary.withLock { diary in
       guard !diary.isOpen, !diary.isUncertain else { return nil }
@@ -153,7 +153,7 @@ extension DocumentSubject {
     return number
   }
 
-  /// How far the diary is, from what is stored.
+  /// Returns the diary's progress, from the stored documents.
   func readDiary() async throws -> Int {
     let snapshot = database.snapshot()
     let followed = try snapshot.getDocument(follower)["n"] as Int? ?? 0

@@ -1,10 +1,10 @@
-// The whole database as the subject of a crash test: rows are documents (DocumentForm), indexes of
-// every kind stand beside them (DocumentIndexes), commits are made by every way of writing there is
-// (DocumentSubject+Writing), and what is read back is held against invariants of its own before the
-// crash test compares it with its model (DocumentSubject+Contents).
+// The whole database as the subject of a crash test. Rows are documents (DocumentForm), indexes of
+// every kind exist beside them (DocumentIndexes), and commits use every way of writing
+// (DocumentSubject+Writing). Reads check invariants of their own before the crash test compares
+// them with its model (DocumentSubject+Contents).
 //
-// The database commits on its own account too, when it makes indexes. So commits are counted by
-// documents: each increments one of a few counters, and the sum says how many there have been.
+// The database also makes commits of its own, when it creates indexes. So documents count the
+// commits: each increments one of a few counters, and the sum is their number.
 
 internal import Logging
 package import Ondol
@@ -12,21 +12,21 @@ package import OndolEngine
 
 /// An open database of documents.
 package struct DocumentSubject: CrashSubject {
-  /// What a subject can be told to do wrong, so that a suite is seen to notice.
+  /// Planted mistakes of the subject, to see that a suite notices.
   package enum Mistake: String, Sendable, CaseIterable {
-    /// Commits of `.power` are acknowledged when they survive the process only.
+    /// Commits of `.power` are acknowledged when they survive only the process.
     case acknowledgesEarly
   }
 
-  /// Where the database is in its world's file system.
+  /// The database's path in its world's file system.
   package static let path = "/db"
   static let counterCount = 4
   static let accountCount = 3
 
   package let database: Database
   let mistake: Mistake?
-  /// Whether the database checks itself, files and rows, each time it is read back. Not where reads
-  /// fail: it would find that, too.
+  /// Whether the database verifies its files and rows at each read. Not if reads fail, because
+  /// verification would report that as well.
   var verifies = false
   let chance: Guarded<SeededRandom>
   let diary: Guarded<Diary>
@@ -41,7 +41,7 @@ package struct DocumentSubject: CrashSubject {
 
   package var makesCommitsOfItsOwn: Bool { true }
 
-  /// Opens the database in a world, at `path`, and makes some of the indexes that are missing.
+  /// Opens the database in a world, at `path`, and creates some of the missing indexes.
   package static func open(
     _ environment: Environment, _ options: SubjectOptions, at path: String = path,
     mistake: Mistake? = nil, makesIndexes: Bool = true, verifies: Bool = false
@@ -52,7 +52,7 @@ package struct DocumentSubject: CrashSubject {
     do {
       try await subject.prepare(makesIndexes: makesIndexes)
     } catch {
-      // Closing lets go of the directory.
+      // Closing releases the directory.
       try? await database.close()
       throw error
     }
@@ -62,7 +62,7 @@ package struct DocumentSubject: CrashSubject {
   private func prepare(makesIndexes: Bool) async throws {
     let number = try await readDiary()
     diary.withLock { $0.number = number }
-    // The commit that follows the last entry may not have been made.
+    // The commit after the last entry may be missing.
     try await follower.setData(["n": number], durability: .process)
     for index in DocumentIndex.lasting where makesIndexes && draw({ $0.chance(1, in: 3) }) {
       try await index.create(in: database)
@@ -79,7 +79,7 @@ package struct DocumentSubject: CrashSubject {
     try await database.synchronize()
   }
 
-  /// Flushes, and makes an index or takes one away.
+  /// Flushes, and creates or drops an index.
   package func flush() async throws {
     try await draw { $0.pick(DocumentIndex.lasting) }.create(in: database)
     if draw({ $0.chance(1, in: 2) }) {
@@ -90,7 +90,7 @@ package struct DocumentSubject: CrashSubject {
     try await database.engine.flush()
   }
 
-  /// Makes all indexes, and merges what can be merged.
+  /// Creates all indexes, and merges everything that can be merged.
   package func settle() async throws {
     for index in DocumentIndex.lasting { try await index.create(in: database) }
     try await database.compact()
@@ -102,7 +102,7 @@ package struct DocumentSubject: CrashSubject {
 }
 
 extension Database {
-  /// Opens a database with so small limits that keeps what it does to itself.
+  /// Opens a database with such small limits, which keeps a log of its own actions.
   static func open(
     at path: String, _ environment: Environment, _ options: SubjectOptions
   ) async throws(DatabaseError) -> Database {

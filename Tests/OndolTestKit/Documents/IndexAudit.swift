@@ -1,24 +1,23 @@
-// Whether indexes and documents agree, both ways. Every index is asked for each of its rows by
-// queries that must use it: what a scan of the documents calls for must be found, and nothing else.
-// A row too many would be passed over by a query, which looks at the document; so the rows are
-// counted as well.
+// Checks whether indexes and documents agree, both ways. It reads each row of every index by
+// queries that must use the index, and compares them with a scan of the documents. A query would
+// skip a superfluous row, because it looks at the document, so the rows are counted as well.
 
 internal import Ondol
 
-/// The indexes of one database against its documents, while nobody writes.
+/// The indexes of one database against its documents, while nothing writes.
 struct IndexAudit {
   let database: Database
-  /// All documents, by collection, as scans find them.
+  /// All documents, by collection, from scans.
   let documents: [String: [DocumentSnapshot]]
 
-  /// Throws `BrokenInvariant` where they do not agree.
+  /// Throws `BrokenInvariant` if they do not agree.
   func run() async throws {
     for index in DocumentIndex.lasting + [DocumentIndex.passing] {
       var isWhole = true
       for pattern in index.patterns {
         isWhole = try await count(index, pattern) && isWhole
       }
-      // A group's index is made pattern by pattern; where a fault came between, the rest is
+      // A group's index is created pattern by pattern. If a fault came in between, the rest is
       // scanned, and the answer is the same.
       guard isWhole || index.patterns.count > 1 else { continue }
       let covered = index.patterns.flatMap(\.self).flatMap { documents[$0] ?? [] }
@@ -28,7 +27,7 @@ struct IndexAudit {
     }
   }
 
-  /// Whether the index serves the pattern; if so, whether it has as many rows as it must.
+  /// Whether the index serves the pattern, and then whether it has the right number of rows.
   private func count(_ index: DocumentIndex, _ pattern: [String]) async throws -> Bool {
     guard let information = try await index.information(in: database, of: pattern),
       information.state == .ready

@@ -1,7 +1,7 @@
-// What can go wrong in a simulated file system other than losing power: an operation that fails,
-// and a sync that lies. Faults are values laid over the file system by a test.
+// The faults of a simulated file system other than losing power: an operation that fails, and a
+// sync that lies. Faults are values that a test lays over the file system.
 
-/// What an operation on the file system is.
+/// The kind of a file system's operation.
 package enum OperationKind: String, Sendable, Hashable, CaseIterable {
   case create
   case open
@@ -9,16 +9,16 @@ package enum OperationKind: String, Sendable, Hashable, CaseIterable {
   case sync
   case syncDirectory
   case remove
-  /// Setting space aside.
+  /// Reserving space.
   case reserve
-  /// Reading bytes, a size or the names of a directory.
+  /// Reading bytes, a size or the names in a directory.
   case read
 
   /// Whether operations of this kind are numbered: a power cut can come before each of them.
   package var isNumbered: Bool { self != .read && self != .reserve }
 }
 
-/// The part that a file plays, told by its name.
+/// The role of a file, from its name.
 package enum FileClass: Sendable, Hashable, CaseIterable {
   case superblock
   case manifest
@@ -57,7 +57,7 @@ package enum FileClass: Sendable, Hashable, CaseIterable {
 }
 
 /// A promise that the file system breaks: the call succeeds and makes nothing durable. Each is a
-/// sync that an engine might have forgotten; a crash test that does not notice is worth nothing.
+/// sync that an engine might forget. A crash test that does not notice it is worth nothing.
 package enum Sabotage: String, Sendable, Hashable, CaseIterable {
   case logSync
   case directorySync
@@ -66,7 +66,7 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
   case valueSync
   case contentSync
 
-  /// Those that concern rows, which every database has.
+  /// The ones that affect rows, which every database has.
   package static var ofRows: [Sabotage] { allCases.filter { $0 != .contentSync } }
 
   func ignores(_ kind: OperationKind, of file: FileClass) -> Bool {
@@ -84,16 +84,16 @@ package enum Sabotage: String, Sendable, Hashable, CaseIterable {
 /// An operation that fails.
 package struct Fault: Sendable {
   package var kinds: Set<OperationKind>
-  /// The files it applies to; nil for all.
+  /// The affected files; nil for all.
   package var file: FileClass?
-  /// The number of the first operation it applies to.
+  /// The number of the first affected operation.
   package var first: Int
-  /// How many matching operations succeed before.
+  /// The number of matching operations that succeed first.
   package var after: Int
   package var errno: Int32
-  /// Whether the matching operations after that one fail too.
+  /// Whether all later matching operations fail as well.
   package var isSticky: Bool
-  /// Whether a write that fails has written the first half of its bytes.
+  /// Whether a failed write has written the first half of its bytes.
   package var isShort: Bool
 
   package init(
@@ -109,7 +109,7 @@ package struct Fault: Sendable {
     self.isShort = isShort
   }
 
-  /// Whether this operation fails; counts it.
+  /// Whether this operation fails. Counts it.
   mutating func strikes(
     _ kind: OperationKind, of class: FileClass, number: Int
   ) -> Bool {

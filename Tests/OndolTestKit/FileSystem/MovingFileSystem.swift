@@ -1,10 +1,10 @@
-// The files of a writer at work, as somebody who reads beside it meets them: each look comes at a
-// later moment of the writer's life than the one before, and a long read takes its pages at
-// different moments. The life was recorded before, so a seed repeats everything.
+// The files of a working writer, as a reader beside it meets them: each look comes at a later
+// moment of the writer's life than the one before, and a long read takes its pages at different
+// moments. The life is a recording, so a seed repeats everything.
 
 package import OndolEngine
 
-/// A recorded life, to be read only.
+/// A recorded life, only for reading.
 package final class MovingFileSystem: FileSystem {
   fileprivate struct State {
     var place: Int
@@ -19,20 +19,20 @@ package final class MovingFileSystem: FileSystem {
   /// - Parameters:
   ///   - pictures: the disk before each of the writer's operations.
   ///   - place: the picture it begins with.
-  ///   - pace: of so many looks at the files, one finds another picture.
+  ///   - pace: one of this many looks at the files finds another picture.
   package init(_ pictures: [Picture], from place: Int, pace: Int, seed: UInt64) {
     self.pictures = pictures
     self.pace = pace
     state = Guarded(State(place: place, random: SeededRandom(seed: seed)))
   }
 
-  /// Whether the life is over.
+  /// Whether the life has ended.
   package var isAtEnd: Bool { state.withLock { $0.place == pictures.count - 1 } }
 
-  /// What the writer had noted by now.
+  /// The writer's note at this time.
   package var note: Int { pictures[state.withLock { $0.place }].note }
 
-  /// Attempts to change something; all fail.
+  /// Attempts to change something, all of which fail.
   package var writes: Int { state.withLock { $0.writes } }
 
   /// Lets some time pass.

@@ -1,28 +1,27 @@
-// What a power cut leaves of a simulated disk. Nothing is promised but what a sync promised:
+// The rules for what a power cut leaves of a simulated disk. Only syncs promise anything:
 //
-// - Of every sector written since the file's last sync the disk holds any one of its contents since
-//   then, or the one before, or the beginning of one and the end of another.
-// - The file is as long as at its last sync, as long as now, or anything between; independently of
-//   which bytes arrived. Where it grew without its bytes there are zeros, noise, or what another
-//   file had there.
-// - Every name made or removed since the directory's last sync is made or removed, or not, each on
-//   its own.
+// - For every sector written since the file's last sync, the disk holds any one of its contents
+//   since then, or the one before, or the beginning of one and the end of another.
+// - The file is as long as at its last sync, as long as now, or anything in between, independently
+//   of which bytes arrived. Where it grew without its bytes there are zeros, noise, or the bytes of
+//   another file.
+// - Every name created or removed since the directory's last sync is created or removed, or not,
+//   each on its own.
 //
-// Drawing each sector by a fair coin would make the likeliest disasters (nothing arrived, all but
-// one sector arrived, everything up to one moment arrived) too rare to be met, so a mood is drawn
-// first.
+// A fair coin for each sector would make the likeliest disasters (nothing arrived, all except one
+// sector arrived, everything up to one moment arrived) too rare, so the cut first draws a mood.
 
-/// How a cut treats what was not synced.
+/// How a cut treats unsynced writes.
 private enum Mood {
   case keepAll
   case loseAll
-  /// What came before this operation arrived, the rest did not.
+  /// Everything before this operation arrived, and the rest did not.
   case until(operation: Int)
   /// Each piece arrives in `sixteenths` of sixteen cases.
   case scatter(sixteenths: Int)
 }
 
-/// What stands where a file grew and its bytes did not arrive.
+/// The bytes where a file grew and its bytes did not arrive.
 private enum Filling: CaseIterable {
   case zeros
   case noise
@@ -30,7 +29,7 @@ private enum Filling: CaseIterable {
 }
 
 extension SimulatedStorage {
-  /// A disk that a power cut may leave, the same one for the same seed. No locks are held on it.
+  /// A possible disk after a power cut, the same one for the same seed. It holds no locks.
   package func afterPowerCut(seed: UInt64) -> SimulatedStorage {
     var cut = PowerCut(seed: seed, before: self)
     return cut.result()
@@ -40,7 +39,7 @@ extension SimulatedStorage {
 private struct PowerCut {
   private let before: SimulatedStorage
   private var random: SeededRandom
-  /// One mood for the whole disk, where it is not one for each file.
+  /// One mood for the whole disk, unless each file has its own.
   private var commonMood: Mood?
   private var operations: ClosedRange<Int>
 
@@ -75,7 +74,7 @@ private struct PowerCut {
 
   // MARK: - Names
 
-  /// Whether a directory is gone whose name was not synced.
+  /// Whether a directory with an unsynced name is gone.
   private mutating func losesName() -> Bool {
     switch drawMood() {
     case .keepAll, .until: false
@@ -128,7 +127,7 @@ private struct PowerCut {
     return page
   }
 
-  /// One of the contents the sector had, or a torn one.
+  /// Returns one of the contents that the sector had, or a torn one.
   private mutating func survivingSector(
     _ old: [UInt8], _ contents: [PageVersion], _ range: Range<Int>, _ mood: Mood
   ) -> [UInt8] {
@@ -177,7 +176,7 @@ private struct PowerCut {
     }
   }
 
-  /// Files whose bytes may turn up elsewhere: all since the oldest one that still has a name.
+  /// Files whose bytes may appear elsewhere: all since the oldest one that still has a name.
   private var staleFiles: [Int] {
     let oldest = before.directories.values.flatMap(\.current.values).min() ?? 0
     return before.files.keys.filter { $0 >= oldest }.sorted()
@@ -218,7 +217,7 @@ private struct PowerCut {
 }
 
 extension SimulatedStorage {
-  /// The operations from the first one that was not synced to the one after the last.
+  /// The operations from the first unsynced one to the one after the last.
   fileprivate var unsyncedOperations: ClosedRange<Int> {
     var first = Int.max
     var last = Int.min

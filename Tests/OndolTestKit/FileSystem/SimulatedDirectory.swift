@@ -1,5 +1,5 @@
-// Handles of the simulated file system. They hold no state but who they are: everything else is in
-// the storage, so a picture of that is a picture of all.
+// Handles of the simulated file system. They hold no state except their identity: everything else
+// is in the storage, so a picture of the storage is a picture of everything.
 
 internal import OndolEngine
 
@@ -69,7 +69,8 @@ final class SimulatedDirectory: Directory {
 
   func sync() throws(EngineError) {
     try fileSystem.state.withLock { [path] (state) throws(EngineError) in
-      // Names are kept in a journal: one that fails may be tried again, unlike the bytes of files.
+      // A journal keeps names, so that a failed sync of them may be repeated, unlike that of a
+      // file's bytes.
       try state.admit(.syncDirectory, path)
       if state.sabotage?.ignores(.syncDirectory, of: .other) == true { return }
       state.storage.directories[path]?.sync()
@@ -164,7 +165,7 @@ final class SimulatedFile: File {
       }
       let end = Int(offset) + copy.count
       let room = state.room(in: number)
-      // As on a disk, what still fits is written.
+      // As on a disk, the part that still fits is written.
       let fitting = copy.isEmpty ? 0 : max(0, min(end, room) - Int(offset))
       state.storage.files[number]?.write(
         Array(copy.prefix(fitting)), at: Int(offset), operation: state.operations)
@@ -199,7 +200,7 @@ final class SimulatedFile: File {
       do throws(EngineError) {
         try state.admit(.sync, name)
       } catch {
-        // A sync that fails for want of power loses nothing by itself; any other leaves clean pages
+        // A sync that fails without power loses nothing by itself. Any other leaves clean pages
         // that the disk does not have.
         if state.hasPower { state.storage.files[number]?.forgetUnsynced() }
         throw error
@@ -209,7 +210,7 @@ final class SimulatedFile: File {
     }
   }
 
-  /// Two operations, so that the power can go between the write and its sync.
+  /// Two operations, so that a power cut can come between the write and its sync.
   func writeSynced(_ bytes: RawSpan, at offset: UInt64) throws(EngineError) {
     let count = bytes.byteCount
     try write(bytes, at: offset)

@@ -1,18 +1,17 @@
-// A file system in memory that can lose power. It stands in for the disk wherever the engine's
-// files are not the point of a test, and it is the stage of the crash tests: each operation has a
-// number, power can be cut before any of them, and what is left afterwards follows the rules in
-// PowerCut.swift.
+// A file system in memory that can lose power. It replaces the disk in tests whose subject is not
+// the engine's files, and it is the stage of the crash tests: each operation has a number, power
+// can be cut before any of them, and PowerCut.swift has the rules for what remains.
 
 package import OndolEngine
 
-/// The disk as it was before an operation.
+/// The disk before an operation.
 package struct Picture: Sendable {
   package var storage: SimulatedStorage
-  /// The number of the operation that came next.
+  /// The number of the next operation.
   package var operation: Int
   package var kind: OperationKind
   package var file: String
-  /// What the test had noted by then, see `note(_:)`.
+  /// The test's note at this time, see `note(_:)`.
   package var note: Int
 }
 
@@ -31,13 +30,13 @@ package final class SimulatedFileSystem: FileSystem {
     var hasPower = true
     var sabotage: Sabotage?
     var faults: [Fault] = []
-    /// The first operation that failed by one of them.
+    /// The first operation that failed because of a fault.
     var struck: String?
-    /// Whether the last one to fail has done half of it.
+    /// Whether the last failed operation did half of its work.
     var hasDoneHalf = false
-    /// Bytes that all files together may take.
+    /// The capacity for all files together, in bytes.
     var capacity: Int?
-    /// Files that are open, the most that ever were, and how many may be.
+    /// The number of open files, its maximum so far, and its limit.
     var openFiles = 0
     var mostOpenFiles = 0
     var fileLimit: Int?
@@ -74,56 +73,55 @@ package final class SimulatedFileSystem: FileSystem {
   /// The disk as programs see it now.
   package var storage: SimulatedStorage { state.withLock { $0.storage } }
 
-  /// Operations so far, without reads.
+  /// The number of operations so far, without reads.
   package var operations: Int { state.withLock { $0.operations } }
 
   package func count(of kind: OperationKind) -> Int { state.withLock { $0.counts[kind] ?? 0 } }
 
-  /// Lets the power go before the operation with this number; every later one fails with `EIO`.
+  /// Cuts the power before the operation with this number. Every later one fails with `EIO`.
   package func cutPower(before operation: Int) {
     state.withLock { $0.cutAt = operation }
   }
 
   package var hasPower: Bool { state.withLock { $0.hasPower } }
 
-  /// What failed first by a fault, and where.
+  /// The first operation that failed because of a fault, and its place.
   package var struck: String? { state.withLock { $0.struck } }
 
-  /// Lays `faults` over the operations from now on.
+  /// Applies `faults` to the operations from now on.
   package func inject(_ faults: [Fault]) {
     state.withLock { $0.faults = faults }
   }
 
-  /// The faults that lie over the operations, with what is left of their counts.
+  /// The applied faults, with the rest of their counts.
   package var faults: [Fault] { state.withLock { $0.faults } }
 
-  /// Gives the disk so many bytes; no bound when nil. What is there already stays.
+  /// Gives the disk a capacity in bytes; no limit for nil. Existing bytes stay.
   package func setCapacity(_ bytes: Int?) {
     state.withLock { $0.capacity = bytes }
   }
 
   package var capacity: Int? { state.withLock { $0.capacity } }
 
-  /// Bytes that files with a name take.
+  /// The bytes of files with a name.
   package var used: Int { state.withLock { $0.storage.used } }
 
-  /// Files that are open, and the most that were open at once. The lock and the directory itself do
-  /// not count.
+  /// The number of open files, and its maximum. The lock and the directory itself do not count.
   package var openFiles: Int { state.withLock { $0.openFiles } }
   package var mostOpenFiles: Int { state.withLock { $0.mostOpenFiles } }
 
-  /// Lets a process have so many files open; no bound when nil.
+  /// Limits a process's open files; no limit for nil.
   package func setFileLimit(_ limit: Int?) {
     state.withLock { $0.fileLimit = limit }
   }
 
-  /// Has the file system know no way to set space aside.
+  /// Makes reserving space unavailable.
   package func forbidReserving() {
     state.withLock { $0.canReserve = false }
   }
 
-  /// Keeps a picture of the disk before each numbered operation from now on: a run with pictures is
-  /// as good as one run for every place at which the power can go.
+  /// Keeps a picture of the disk before each numbered operation from now on. A run with pictures is
+  /// as good as one run for every possible place of a power cut.
   package func keepPictures() {
     state.withLock { $0.keepsPictures = true }
   }
@@ -136,39 +134,39 @@ package final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// Gives later pictures this number, by which a test finds out how far it had come.
+  /// Gives later pictures this number, which tells a test how far the run had come.
   package func note(_ note: Int) {
     state.withLock { $0.note = note }
   }
 
-  /// The file system after a power cut now: what was not synced may be there, or not, or in part.
+  /// The file system after a power cut now: unsynced writes may exist, or not, or in part.
   package func crash(seed: UInt64) -> SimulatedFileSystem {
     SimulatedFileSystem(storage: storage.afterPowerCut(seed: seed))
   }
 
-  /// The file system after the process was killed now: all that was written is there, and what was
-  /// not synced is still at risk.
+  /// The file system after a kill of the process now: all writes exist, and unsynced ones are still
+  /// at risk.
   package func kill() -> SimulatedFileSystem {
     SimulatedFileSystem(storage: storage.afterKill())
   }
 }
 
 extension SimulatedFileSystem.State {
-  /// How long a file can become.
+  /// The largest possible length of a file.
   func room(in number: Int) -> Int {
     guard let capacity else { return .max }
     let extent = storage.files[number]?.extent ?? 0
     return extent + max(0, capacity - storage.used)
   }
 
-  /// Throws where so many bytes are no more to be had.
+  /// Throws if this many bytes are no longer available.
   func claim(bytes: Int, for file: String, at offset: UInt64?) throws(EngineError) {
     guard let capacity, storage.used + bytes > capacity else { return }
     throw .io(
       operation: "create", file: file, offset: offset, errno: SimulatedFileSystem.noSpace)
   }
 
-  /// Counts a file that is opened; throws where no more may be.
+  /// Counts an opened file. Throws if the limit is reached.
   mutating func takeDescriptor(for file: String) throws(EngineError) {
     if let fileLimit, openFiles >= fileLimit {
       throw .io(
@@ -178,7 +176,7 @@ extension SimulatedFileSystem.State {
     mostOpenFiles = max(mostOpenFiles, openFiles)
   }
 
-  /// Counts an operation, and throws where it must fail.
+  /// Counts an operation, and throws if it must fail.
   mutating func admit(
     _ kind: OperationKind, _ file: String, at offset: UInt64? = nil
   ) throws(EngineError) {

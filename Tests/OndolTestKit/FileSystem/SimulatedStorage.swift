@@ -1,15 +1,14 @@
-// What a simulated disk holds: for every file the bytes that programs see and the bytes that a
-// power cut leaves, for every directory the same of its names. All of it is one value, so taking a
+// The contents of a simulated disk: for every file the bytes that programs see and the bytes that a
+// power cut leaves, for every directory the same for its names. All of it is one value, so a
 // picture of the whole world before an operation is an assignment.
 //
-// Content is cut into pages that are shared between pictures; a write replaces the pages it
-// touches. A page remembers every version since the last sync together with the sectors that
-// version wrote, because the system may have written any of them to the disk on its own, sector by
-// sector.
+// Content is cut into pages that pictures share. A write replaces the pages that it touches. A page
+// remembers every version since the last sync together with the sectors that the version wrote,
+// because the system may have written any of them to the disk on its own, sector by sector.
 
-/// The smallest piece a disk writes whole or not.
+/// The smallest piece that a disk writes whole or not at all.
 let sectorSize = 512
-/// The smallest piece that is shared between pictures.
+/// The smallest piece that pictures share.
 let pageSize = 4096
 private let zeroPage = [UInt8](repeating: 0, count: pageSize)
 
@@ -18,7 +17,7 @@ struct PagedBytes: Sendable {
   var pages: [[UInt8]] = []
   var size = 0
 
-  /// Up to `count` bytes from `offset`, fewer where the bytes end.
+  /// Up to `count` bytes from `offset`, fewer at the end.
   func read(at offset: Int, count: Int) -> [UInt8] {
     let end = Swift.min(size, offset + Swift.min(count, size))
     guard offset < end else { return [] }
@@ -38,7 +37,7 @@ struct PagedBytes: Sendable {
     index < pages.count ? pages[index] : zeroPage
   }
 
-  /// Makes it `newSize` long: zeros are added or bytes cut off.
+  /// Changes its length to `newSize`: adds zeros or cuts bytes off.
   mutating func resize(to newSize: Int) {
     let count = (newSize + pageSize - 1) / pageSize
     if count < pages.count {
@@ -56,7 +55,7 @@ struct PagedBytes: Sendable {
   }
 }
 
-/// One content that a page had since the last sync.
+/// One content of a page since the last sync.
 struct PageVersion: Sendable {
   /// The number of the operation that wrote it.
   var operation: Int
@@ -67,18 +66,18 @@ struct PageVersion: Sendable {
 
 /// A file, whether it still has a name or not.
 struct StoredFile: Sendable {
-  /// What reads see.
+  /// The bytes that reads see.
   var current = PagedBytes()
-  /// What certainly survives.
+  /// The bytes that certainly survive.
   var durable = PagedBytes()
-  /// Bytes from the start for which there is room, written or not.
+  /// The bytes from the start with reserved space, written or not.
   var reserved = 0
-  /// What the disk may hold instead, by page.
+  /// The disk's possible other contents, by page.
   var unsynced: [Int: [PageVersion]] = [:]
   /// The sizes since the last sync.
   var unsyncedSizes: [(operation: Int, size: Int)] = []
 
-  /// Bytes that it takes.
+  /// The bytes that it takes.
   var extent: Int { Swift.max(current.size, reserved) }
 
   mutating func write(_ bytes: [UInt8], at offset: Int, operation: Int) {
@@ -118,8 +117,8 @@ struct StoredFile: Sendable {
     forgetUnsynced()
   }
 
-  /// What was written into these bytes survives from now on, and nothing else: bytes beside them in
-  /// a sector come along, because a sector is written whole, those in the next one do not.
+  /// The bytes written in this range survive from now on, and nothing else. Neighbouring bytes in a
+  /// sector survive with them, because a sector is written whole, but those in the next one do not.
   mutating func sync(_ range: Range<Int>) {
     guard !range.isEmpty else { return }
     if durable.size < range.upperBound { durable.resize(to: range.upperBound) }
@@ -156,10 +155,11 @@ struct StoredFile: Sendable {
     return first...(last / sectorSize)
   }
 
-  /// The size that the next sync saves; less than the current one after a sync that failed.
+  /// The size that the next sync saves. It is less than the current one after a failed sync.
   var savableSize: Int { unsyncedSizes.last?.size ?? durable.size }
 
-  /// What a failed sync leaves: the system counts the pages as clean, yet the disk never got them.
+  /// The state after a failed sync: the system counts the pages as clean, although the disk never
+  /// got them.
   mutating func forgetUnsynced() {
     unsynced = [:]
     unsyncedSizes = []
@@ -178,7 +178,7 @@ struct StoredDirectory: Sendable {
   var unsynced: [(operation: Int, change: Change)] = []
   /// Whether the directory's own name survives a power cut.
   var isNameDurable = false
-  /// The holder of the directory's lock, where one is held, and the number of that lock.
+  /// The holder of the directory's lock, if there is one, and the number of that lock.
   var lock: (owner: String, number: Int)?
 
   mutating func make(_ change: Change, operation: Int) {
@@ -207,7 +207,7 @@ package struct SimulatedStorage: Sendable {
 
   package init() {}
 
-  /// Bytes that files with a name take, holes included.
+  /// The bytes of files with a name, including holes.
   package var used: Int {
     directories.values.reduce(0) { sum, directory in
       directory.current.values.reduce(sum) { $0 + (files[$1]?.extent ?? 0) }
@@ -219,7 +219,7 @@ package struct SimulatedStorage: Sendable {
     return nextNumber
   }
 
-  /// The bytes programs see in a file, for looking at a disk from a test.
+  /// The bytes that programs see in a file, for a test's look at the disk.
   package func contents(of name: String, in path: String) -> [UInt8]? {
     guard let number = directories[path]?.current[name], let file = files[number] else {
       return nil
@@ -231,8 +231,8 @@ package struct SimulatedStorage: Sendable {
     (directories[path]?.current.keys).map { $0.sorted() } ?? []
   }
 
-  /// What the next process finds when this one is killed: everything written, synced or not, no
-  /// locks.
+  /// The disk that the next process finds after a kill of this one: all writes, synced or not, and
+  /// no locks.
   package func afterKill() -> SimulatedStorage {
     var rest = self
     for path in rest.directories.keys {

@@ -1,9 +1,9 @@
-// What a history does to collections as a whole, beside those who write documents: it drops
-// collections that others look at and makes them anew, and declares one version of a schema after
-// the other. Each is a transaction that appends to a list, which whoever looks reads: a collection
-// is as it was made first, gone, or made again, and a document of the schema shows which versions
-// were declared. A transaction that does not notice one of them comes before it by what it read,
-// and behind it by what the one who did it saw at once.
+// The operations of a history on whole collections, beside the tasks that write documents. It drops
+// collections that others read and creates them again, and declares one version of a schema after
+// another. Each is a transaction that appends to a list, and a read shows that list: a collection
+// is the first one, gone, or created again, and a document of the schema shows the declared
+// versions. A transaction that misses one of them comes before it by its reads, and after it by
+// what the other transaction saw at once.
 
 internal import Ondol
 internal import OndolEngine
@@ -13,7 +13,7 @@ extension DocumentHistory {
   private static let schemaCount = 5
   private static let styledKeys = ["a", "b"]
 
-  /// The transactions that make, drop and make a pool again.
+  /// The transactions that create, drop and recreate a pool.
   private static func changes(ofPool number: Int) -> [Int] {
     (0..<3).map { 900_000 + 10 * number + $0 }
   }
@@ -43,7 +43,7 @@ extension DocumentHistory {
     }
   }
 
-  /// Drops each pool and makes it anew, at moments that the seed chooses.
+  /// Drops each pool and creates it again, at moments that the seed chooses.
   func dropPools(_ recorder: TransactionRecorder) async throws {
     var random = SeededRandom(seed: SeededRandom.derive(seed, tasks))
     for number in 0..<Self.poolCount {
@@ -60,7 +60,7 @@ extension DocumentHistory {
     }
   }
 
-  /// Declares one version of a schema after the other, each of which documents show.
+  /// Declares one version of a schema after another. Documents show each of them.
   func declareSchemas(_ recorder: TransactionRecorder) async throws {
     var random = SeededRandom(seed: SeededRandom.derive(seed, tasks + 1))
     for (number, change) in Self.schemas.enumerated() {
@@ -75,7 +75,7 @@ extension DocumentHistory {
     }
   }
 
-  /// Reads everything at once, as of now.
+  /// Reads everything in one snapshot.
   private func look(_ number: Int, _ recorder: TransactionRecorder) async throws {
     try await record(number, recorder) {
       let moment = database.snapshot()
@@ -103,7 +103,7 @@ extension DocumentHistory {
     }
   }
 
-  /// Looks at a pool or at a document of the schema, by its id or by a query.
+  /// Reads a pool or a document of the schema, by its id or by a query.
   func lookAtCatalog(
     _ choice: Int, _ transaction: Transaction, _ record: inout TransactionRecord
   ) throws {
@@ -139,7 +139,7 @@ extension DocumentHistory {
 
   // MARK: - Writing beside a schema
 
-  /// Counts up in a document of the schema: alone, or in a transaction that looks first.
+  /// Increments a counter in a document of the schema: alone, or in a transaction that reads first.
   func changeStyled(_ number: Int, _ recorder: TransactionRecorder) async throws {
     let document = styled.document(Self.styledKeys[number % Self.styledKeys.count])
     if number % 3 == 0 {
@@ -158,7 +158,7 @@ extension DocumentHistory {
     recorder.countUp()
   }
 
-  /// Nothing that was counted is lost, and all versions are shown in the end.
+  /// No increment is lost, and finally all versions are shown.
   func checkStyled(_ recorder: TransactionRecorder) async throws {
     let found = try database.snapshot().getDocuments(styled).documents
     let sum = found.reduce(0) { $0 + ($1["n"] ?? 0) }

@@ -1,8 +1,8 @@
-// Many tasks over few documents, doing all that can be done to them at once: transactions, batches
-// and single writes, reads of snapshots, queries, transfers between accounts, upkeep. Beside them
-// collections are dropped and made again, and a schema is declared, version after version, that all
-// look at (CatalogHistory). What each saw and wrote goes into a history, and TransactionHistory
-// tells whether it is serializable.
+// Many tasks on few documents that do everything possible at once: transactions, batches and single
+// writes, reads of snapshots, queries, transfers between accounts, upkeep. Beside them collections
+// are dropped and created again, and a schema is declared, version after version, which all of them
+// read (CatalogHistory). The reads and writes of each go into a history, and TransactionHistory
+// decides whether it is serializable.
 
 internal import Foundation
 package import Ondol
@@ -10,15 +10,15 @@ internal import OndolEngine
 
 /// Tasks that write a history.
 package struct DocumentHistory: Sendable {
-  /// What they can be told to do wrong, so that the check is seen to notice.
+  /// Planted mistakes, to see that the check notices.
   package enum Mistake: Sendable, CaseIterable {
-    /// Transactions read documents past themselves, so that nothing guards what they read.
+    /// Transactions read documents outside of the transaction, so that no guard covers the reads.
     case unguardedReads
-    /// Transactions ask queries past themselves.
+    /// Transactions run queries outside of the transaction.
     case unguardedQueries
-    /// Snapshots are read that were taken long ago.
+    /// Snapshots that are read are old.
     case staleSnapshots
-    /// Transfers read balances first, and write them in a transaction of their own.
+    /// Transfers read balances first, and write them in a separate transaction.
     case lostTransfers
   }
 
@@ -40,7 +40,7 @@ package struct DocumentHistory: Sendable {
 
   var collection: CollectionReference { database.collection("keys") }
   var bank: CollectionReference { database.collection("bank") }
-  /// Runs all tasks to their end. Throws `BrokenInvariant` when accounts do not add up.
+  /// Runs all tasks to their end. Throws `BrokenInvariant` if accounts do not add up.
   package func run() async throws -> TransactionHistory {
     let recorder = TransactionRecorder()
     let early = database.snapshot()
@@ -114,7 +114,7 @@ package struct DocumentHistory: Sendable {
     recorder.add(record)
   }
 
-  /// All lists; those of absent documents are empty.
+  /// All lists. Those of absent documents are empty.
   func lists(of found: QuerySnapshot) -> [String: [Int]] {
     var lists = Dictionary(uniqueKeysWithValues: Self.keys.map { ($0, [Int]()) })
     for document in found.documents { lists[document.documentID] = document["list"] ?? [] }
@@ -124,7 +124,7 @@ package struct DocumentHistory: Sendable {
   // MARK: - Writing
 
   private func entry(_ number: Int) -> [String: (any FieldContent)?] {
-    // The sum of both is exact, whatever the order.
+    // The sum of both is exact, in any order.
     let tenth = Decimal(sign: .plus, exponent: -1, significand: 1)
     return [
       "list": FieldValue.arrayUnion([number]), "grid": [[number], []],
@@ -185,7 +185,7 @@ package struct DocumentHistory: Sendable {
     }
   }
 
-  /// Writes down what was read, and that it fits what this transaction has read and written before.
+  /// Records a read, and checks that it fits this transaction's earlier reads and writes.
   func note(_ list: [Int], _ key: String, _ record: inout TransactionRecord) throws {
     var list = list
     if record.appends.contains(key), list.popLast() != record.number {

@@ -1,12 +1,12 @@
-// One history, from an empty database to the verdict: under the orders of a seed, which decides
-// about every step of every task, or on real threads, which do as they like.
+// One history, from an empty database to the verdict: in the order of a seed, which decides every
+// step of every task, or on real threads in any order.
 
 internal import Ondol
 internal import OndolEngine
 
 package enum HistoryTrial {
-  /// Why the history of `seed` cannot be; nil when all is well. Every step's turn follows from the
-  /// seed. Throws what the database threw.
+  /// Returns why the history of `seed` is impossible; nil if all is well. The seed decides every
+  /// step's turn. Throws the database's errors.
   package static func runInOrder(
     seed: UInt64, rounds: Int = 6, mistake: DocumentHistory.Mistake? = nil
   ) throws -> String? {
@@ -16,7 +16,7 @@ package enum HistoryTrial {
     }
   }
 
-  /// As above, on real threads and files in memory.
+  /// Works as above, on real threads and files in memory.
   package static func runOnThreads(
     seed: UInt64, rounds: Int = 12, mistake: DocumentHistory.Mistake? = nil
   ) async throws -> String? {

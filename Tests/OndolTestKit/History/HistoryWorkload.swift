@@ -1,20 +1,20 @@
-// What a history is made of: tasks that run random transactions over a few keys, in this process or
+// The composition of a history: tasks that run random transactions on few keys, in this process or
 // in one of several that have the database open.
 
 package import Ondol
 
-/// Tasks that run random transactions over a few keys.
+/// Tasks that run random transactions on few keys.
 package struct HistoryWorkload: Sendable {
-  /// Openings of one database, among which the tasks are dealt out.
+  /// Opens of one database, among which the tasks are distributed.
   package var databases: [Database]
   package var seed: UInt64
   package var tasks: Int
   package var rounds: Int
-  /// The number of the first task; tasks of other processes have other numbers.
+  /// The number of the first task. Tasks of other processes have other numbers.
   package var firstTask = 0
 
   private static let keys = ["a", "b", "c", "d", "e"]
-  /// The most transactions of a task, whose numbers follow from its own.
+  /// The largest number of transactions of a task. Their numbers follow from the task's own.
   private static let mostRounds = 1_000
 
   package init(databases: [Database], seed: UInt64, tasks: Int = 6, rounds: Int = 12) {
@@ -37,9 +37,9 @@ package struct HistoryWorkload: Sendable {
   /// Runs the tasks.
   ///
   /// - Parameters:
-  ///   - clock: moments that all processes have in common.
-  ///   - begun: is told of a transaction before it runs, with what it will have appended.
-  ///   - committed: is told of a transaction that has committed.
+  ///   - clock: moments that all processes share.
+  ///   - begun: receives a transaction before it runs, with its future appends.
+  ///   - committed: receives a committed transaction.
   package func run(
     clock: @escaping @Sendable () -> Int,
     begun: @escaping @Sendable (TransactionRecord) throws -> Void,
@@ -110,7 +110,7 @@ package struct HistoryWorkload: Sendable {
     }
   }
 
-  /// Writes down what was read, which must fit what this transaction has read and written before.
+  /// Records a read, which must fit this transaction's earlier reads and writes.
   private static func note(
     _ list: [Int], _ key: String, _ record: inout TransactionRecord
   ) throws {

@@ -1,22 +1,21 @@
 // Were these transactions serializable? Every transaction appends its number to the lists of some
-// keys and reads the lists of others. From the final lists follows who wrote after whom, from each
-// list that was read follows after whom and before whom it was read; so every dependency there is
-// can be seen, and the history is serializable exactly when these dependencies have no cycle. With
-// the moments at which transactions began and ended it is strictly serializable when those add no
-// cycle either.
+// keys and reads the lists of others. The final lists show who wrote after whom, and each list that
+// was read shows after whom and before whom it was read. So every dependency is visible, and the
+// history is serializable exactly when these dependencies have no cycle. With the times at which
+// transactions began and ended it is strictly serializable if those add no cycle either.
 //
-// Lost updates, dirty and unrepeatable reads, write skew and, because a scan reads every key there
-// could be, phantoms: all of them are cycles, or lists that do not fit.
+// Lost updates, dirty and unrepeatable reads, write skew and, because a scan reads every possible
+// key, phantoms are all cycles, or lists that do not fit.
 
-/// What one committed transaction did.
+/// The reads and writes of one committed transaction.
 package struct TransactionRecord: Sendable, Hashable, Codable {
-  /// Unique, and what it appends.
+  /// A unique number, which it appends.
   package var number: Int
-  /// The lists it read before it appended to them; an absent key is an empty list.
+  /// The lists that it read before it appended to them. An absent key is an empty list.
   package var reads: [String: [Int]]
   /// The keys it appended to.
   package var appends: Set<String>
-  /// Moments of a common clock, around the call.
+  /// Times of a common clock, around the call.
   package var began: Int
   package var ended: Int
 
@@ -32,7 +31,7 @@ package struct TransactionRecord: Sendable, Hashable, Codable {
   }
 }
 
-/// Committed transactions, and the lists they left.
+/// Committed transactions, and the final lists.
 package struct TransactionHistory: Sendable {
   package var transactions: [TransactionRecord]
   package var finalLists: [String: [Int]]
@@ -42,14 +41,14 @@ package struct TransactionHistory: Sendable {
     self.finalLists = finalLists
   }
 
-  /// Why the history is not strictly serializable; nil when it is.
+  /// Returns why the history is not strictly serializable; nil if it is.
   package func violation() -> String? {
     missingAppend() ?? impossibleRead() ?? cycle()
   }
 
   // MARK: - Lists
 
-  /// An append that is not in its list once, or in a list where it does not belong.
+  /// An append that is not in its list once, or in a list to which it does not belong.
   private func missingAppend() -> String? {
     for transaction in transactions {
       for key in transaction.appends.sorted() {
@@ -66,7 +65,7 @@ package struct TransactionHistory: Sendable {
     return nil
   }
 
-  /// A list that was read and never was.
+  /// A read of a list that never existed.
   private func impossibleRead() -> String? {
     for transaction in transactions {
       for (key, list) in transaction.reads
@@ -85,7 +84,7 @@ package struct TransactionHistory: Sendable {
     var reason: String
   }
 
-  /// For every transaction those that must come after it.
+  /// For every transaction the ones that must come after it.
   private func edges() -> [Int: [Edge]] {
     var edges: [Int: [Edge]] = [:]
     func add(_ from: Int, _ to: Int, _ reason: @autoclosure () -> String) {
@@ -111,7 +110,7 @@ package struct TransactionHistory: Sendable {
     return edges
   }
 
-  /// A cycle of dependencies, found by walking in depth.
+  /// A cycle of dependencies, found by depth-first search.
   private func cycle() -> String? {
     let edges = edges()
     var isDone: Set<Int> = []

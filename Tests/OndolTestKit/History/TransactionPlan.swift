@@ -1,5 +1,5 @@
-// What the transactions of a history test do: short random programs over few keys, so that they
-// get in each other's way, and the recorder that writes down what came of them.
+// The transactions of a history test: short random programs on few keys, so that they conflict, and
+// the recorder of their results.
 
 internal import OndolEngine
 
@@ -37,7 +37,7 @@ package struct TransactionPlan: Sendable, Hashable {
   }
 }
 
-/// Writes down transactions that committed, from many tasks.
+/// Records committed transactions from many tasks.
 package final class TransactionRecorder: Sendable {
   private struct State {
     var clock = 0
@@ -61,7 +61,7 @@ package final class TransactionRecorder: Sendable {
     state.withLock { $0.records.append(record) }
   }
 
-  /// Notes a write that counts up beside the lists.
+  /// Records an increment beside the lists.
   func countUp() {
     state.withLock { $0.count += 1 }
   }

@@ -1,6 +1,7 @@
-// All that can happen to one file of a small database: every bit flipped, every length cut to,
+// All possible damages to one file of a small database: every bit flipped, every length cut to,
 // every sector zeroed, doubled or swapped with its neighbour, the file gone, the file replaced by
-// another database's. Numbered, so that a part of them can be drawn and one of them done again.
+// another database's. They are numbered, so that a part of them can be drawn and one of them
+// repeated.
 
 /// One damage to one file.
 struct Damage: Sendable, CustomStringConvertible {
@@ -8,12 +9,12 @@ struct Damage: Sendable, CustomStringConvertible {
     case flip(bit: Int)
     case truncate(length: Int)
     case zero(sector: Int)
-    /// The sector stands in the place of the next one, too.
+    /// The sector also replaces the next one.
     case double(sector: Int)
     /// With the next one.
     case swap(sector: Int)
     case remove
-    /// By the file of another database that plays the same part.
+    /// With the file of another database that has the same role.
     case exchange
   }
 
@@ -25,7 +26,7 @@ struct Damage: Sendable, CustomStringConvertible {
   /// Whether it is one bit, which every checksum finds.
   var isFlip: Bool { if case .flip = kind { true } else { false } }
 
-  /// The damaged bytes; nil when the file is gone. A sector behind the end is left alone.
+  /// The damaged bytes; nil if the file is gone. A sector after the end is left alone.
   func apply(to bytes: [UInt8], other: [UInt8]?) -> [UInt8]? {
     var damaged = bytes
     switch kind {
@@ -58,7 +59,7 @@ struct Damage: Sendable, CustomStringConvertible {
 /// All damages to the files of a database, by number.
 struct DamageList: Sendable {
   private let files: [(name: String, size: Int)]
-  /// The number of each file's first damage, and of all at the end.
+  /// The number of each file's first damage, followed by the total.
   private let starts: [Int]
 
   init(_ files: [(name: String, size: Int)]) {
@@ -70,7 +71,7 @@ struct DamageList: Sendable {
 
   var count: Int { starts.last ?? 0 }
 
-  /// Bits, lengths, three a sector, gone, exchanged.
+  /// Bits, lengths, three for each sector, gone, exchanged.
   private static func count(size: Int) -> Int { 9 * size + 3 * sectors(size) + 2 }
 
   private static func sectors(_ size: Int) -> Int { (size + sectorSize - 1) / sectorSize }

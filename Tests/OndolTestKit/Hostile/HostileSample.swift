@@ -1,7 +1,7 @@
-// The database that is damaged: small, so that every bit of it can be flipped, and with everything
-// in it that files can hold: several levels, value files, indexes of every kind, a manifest with
-// edits, a log, and logs that are kept for whoever follows the database. One is closed in good
-// order, one was killed, so that its log is still open.
+// The damaged database: small, so that every bit of it can be flipped, but with everything that
+// files can hold: several levels, value files, indexes of every kind, a manifest with edits, a log,
+// and logs that are kept for followers. One is closed in good order. Another was killed, so that
+// its log is still open.
 
 internal import Ondol
 internal import OndolEngine
@@ -13,15 +13,15 @@ struct HostileSample: Sendable {
     segmentSize: 2 << 10, blockSize: 512, deferredBytes: 100, runLimit: 2, smallShardSize: 0,
     valueThreshold: 300, valueFileSize: 2 << 10, historySize: 1 << 20)
 
-  /// What programs see of the disk.
+  /// The files that programs see on the disk.
   var files: [String: [UInt8]]
-  /// The rows after each commit, from none on.
+  /// The rows after each commit, beginning before the first.
   var states: [Rows]
-  /// What is kept of all commits, for whoever follows the database.
+  /// The kept annotations of all commits, for followers.
   var history: [LoggedCommit]
   var isClosed: Bool
 
-  /// The same one for the same seed.
+  /// Makes a sample, the same one for the same seed.
   static func make(seed: UInt64, closing: Bool) throws -> HostileSample {
     let fileSystem = SimulatedFileSystem()
     let (sample, storage) = try SimulationExecutor.run(seed: seed) { executor in
@@ -43,7 +43,7 @@ struct HostileSample: Sendable {
     return made
   }
 
-  /// The commits that can be read again, all of them where nothing is damaged.
+  /// The commits that can be read again, all of them without damage.
   static func history(of database: Database) async throws(EngineError) -> [LoggedCommit] {
     var history = database.engine.history(after: CommitPoint(sequence: .zero, time: 0))
     var commits: [LoggedCommit] = []
@@ -55,7 +55,8 @@ struct HostileSample: Sendable {
     var states: [Rows] = [[:]]
     for number in 1...commits {
       let changes = Workload.commit(seed: SeededRandom.derive(seed, number)).changes
-      // The last ones are each on the disk before the next: of these a reader may doubt the last.
+      // Each of the last ones is on the disk before the next, so a reader may doubt only the very
+      // last.
       _ = try await subject.commit(changes, .power)
       var rows = states[states.count - 1]
       rows.apply(changes)
@@ -66,7 +67,7 @@ struct HostileSample: Sendable {
     return states
   }
 
-  /// A disk with these files in the place of the sample's.
+  /// A disk with these files instead of the sample's.
   static func disk(of files: [String: [UInt8]]) -> SimulatedStorage {
     var storage = SimulatedStorage()
     var directory = StoredDirectory(isNameDurable: true)

@@ -1,21 +1,21 @@
-// A small database is damaged in every way that Damage.swift lists, as it is and with its checksums
-// made right again, and asked for everything. An answer is right or refused; nothing traps, and
-// nothing goes on for ever.
+// Damages a small database in every way that Damage.swift lists, with wrong and with corrected
+// checksums, and reads everything. An answer is correct or refused, nothing traps, and nothing
+// continues forever.
 //
-// Two things are not asked for. Where checksums were made right, values may be others. And a log
-// that was not closed ends where its last sound frame is: of commits that nothing behind them
-// vouches for, damage looks like a torn tail, as Docs/FileFormat.md has it.
+// There are two exceptions. With corrected checksums, values may differ. And an unclosed log ends
+// at its last sound frame: for commits that nothing later vouches for, damage looks like a torn
+// tail, as Docs/FileFormat.md describes.
 
-/// What came of damages.
+/// The results of damages.
 package struct HostileReport: Sendable, CustomStringConvertible {
   package var cases = 0
   /// Damages after which something was refused.
   package var refused = 0
-  /// Damages after which every answer was right.
+  /// Damages after which every answer was correct.
   package var unharmed = 0
   /// Damages to the end of a log that were taken for a torn tail.
   package var tornTails = 0
-  /// Damages with right checksums after which values were others.
+  /// Damages with corrected checksums after which values differed.
   package var otherAnswers = 0
   package var violation: String?
 
@@ -57,7 +57,7 @@ package struct HostileReport: Sendable, CustomStringConvertible {
 
 /// All damages to the databases of one seed.
 package struct HostileTest: Sendable {
-  /// A database, as it is damaged.
+  /// A database to damage.
   private struct Stage: Sendable {
     var sample: HostileSample
     var other: HostileSample
@@ -78,10 +78,10 @@ package struct HostileTest: Sendable {
     }
   }
 
-  /// How many cases there are: each damage as it is, and with right checksums.
+  /// The number of cases: each damage with wrong, and with corrected checksums.
   package var count: Int { stages.reduce(0) { $0 + 2 * $1.damages.count } }
 
-  /// The files of the databases, for whoever wants to know what is damaged.
+  /// The files of the databases, for reports of the damaged part.
   package var inventory: String {
     stages.map { stage in
       (stage.sample.isClosed ? "closed: " : "open: ")
@@ -90,7 +90,7 @@ package struct HostileTest: Sendable {
     }.joined(separator: "\n")
   }
 
-  /// Looks at the cases with these numbers, up to the first violation.
+  /// Runs the cases with these numbers, up to the first violation.
   package func run(_ numbers: some Sequence<Int>) -> HostileReport {
     var report = HostileReport()
     for number in numbers where report.violation == nil {
@@ -135,16 +135,16 @@ package struct HostileTest: Sendable {
     return try trial.look(at: files, allowing: states(after: damage, part, stage.sample))
   }
 
-  /// The states that may be found.
+  /// The possible states.
   private func states(
     after damage: Damage, _ part: FileClass, _ sample: HostileSample
   ) -> Range<Int> {
     let end = sample.states.count
     guard part == .log else { return (end - 1)..<end }
     switch damage.kind {
-    // The last commit of a log that was not closed has nothing behind it.
+    // The last commit of an unclosed log has nothing after it.
     case .flip: return (sample.isClosed ? end - 1 : end - 2)..<end
-    // Several commits may be gone, with all that vouched for them.
+    // Several commits may be gone, with everything that vouched for them.
     case .truncate, .zero, .double, .swap: return 0..<end
     case .remove, .exchange: return (end - 1)..<end
     }

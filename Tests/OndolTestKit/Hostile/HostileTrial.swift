@@ -1,18 +1,18 @@
-// One damaged database is opened and asked for everything: all documents by scans, one by one and
-// by every index. It may refuse to open and it may refuse to answer; an answer must be right.
+// Opens one damaged database and reads everything: all documents by scans, one by one and by every
+// index. It may refuse to open or to answer, but an answer must be correct.
 
 internal import Ondol
 internal import OndolEngine
 
-/// What came of a damage.
+/// The result of a damage.
 enum HostileOutcome: Sendable, Equatable {
-  /// Opening or an answer was refused; all other answers were right.
+  /// The open or an answer was refused. All other answers were correct.
   case refused
-  /// Every answer was right: what was damaged counts for nothing, or is there twice.
+  /// Every answer was correct: the damaged part does not matter, or exists twice.
   case unharmed
   /// It took the log's end for a torn one.
   case tornTail
-  /// Something else is there; only to be where checksums were made right.
+  /// The contents differ, which is allowed only with corrected checksums.
   case otherAnswer
 }
 
@@ -21,11 +21,10 @@ struct HostileTrial: Sendable {
   private static let operationLimit = 100_000
 
   let sample: HostileSample
-  /// Whether checksums were made right, so that values may be others.
+  /// Whether checksums were corrected, so that values may differ.
   let isResealed: Bool
 
-  /// Opens and reads `files`. Throws `BrokenInvariant` when an answer is wrong or there is no end
-  /// to it.
+  /// Opens and reads `files`. Throws `BrokenInvariant` for a wrong answer or an endless one.
   func look(at files: [String: [UInt8]], allowing states: Range<Int>) throws -> HostileOutcome {
     let fileSystem = SimulatedFileSystem(storage: HostileSample.disk(of: files))
     fileSystem.inject([
@@ -81,7 +80,7 @@ struct HostileTrial: Sendable {
     }
   }
 
-  /// Every commit that is read again is the one that was made. Answers whether all were read.
+  /// Every commit that is read again is the original. Returns whether all were read.
   private func judgeHistory(of database: Database) async throws -> Bool {
     let commits: [LoggedCommit]
     do {
@@ -95,7 +94,7 @@ struct HostileTrial: Sendable {
     return true
   }
 
-  /// What cannot be read as a whole may still be asked for in parts; each part is right or refused.
+  /// If the whole cannot be read, parts may still be. Each part is correct or refused.
   private func askOneByOne(_ subject: DocumentSubject, _ states: Range<Int>) async throws {
     let snapshot = subject.database.snapshot()
     let keys = sample.states[states].reduce(into: Set<[UInt8]>()) { $0.formUnion($1.keys) }
@@ -117,7 +116,7 @@ struct HostileTrial: Sendable {
     }
   }
 
-  /// What a query finds is what it finds in some state.
+  /// The result of a query is its result in some state.
   private func judge(
     _ found: QuerySnapshot, _ question: DocumentIndex.Question, _ states: Range<Int>
   ) throws {

@@ -1,29 +1,28 @@
 // Loses one page of one file, as a device does when a block of it goes bad, at every place of every
-// file of a database that was killed, and counts the acknowledged commits afterwards. Either all
-// are there, or opening or reading says that something is damaged. What is never right is fewer of
-// them without a word.
+// file of a killed database, and counts the acknowledged commits afterwards. Either all exist, or
+// opening or reading reports damage. Fewer commits without an error are never correct.
 
 internal import OndolEngine
 
 package struct LostPageTest: Sendable {
-  /// How the database came to its end.
+  /// How the database ended.
   package enum Ending: String, Sendable, CaseIterable {
     case killed
-    /// Killed, opened again, and killed when the recovery was done.
+    /// Killed, reopened, and killed after the recovery.
     case killedAfterRecovery
     /// The same with commits in between.
     case killedAfterMoreCommits
     case closed
   }
 
-  /// What stands in the place of a lost page.
+  /// The bytes that replace a lost page.
   package enum Rest: String, Sendable, CaseIterable {
     case zeros
     case garbage
   }
 
   package struct Report: Sendable {
-    /// Pages lost, and how many of those were said to be damaged.
+    /// The number of lost pages, and of those that were reported as damaged.
     package var pages = 0
     package var said = 0
     package var violations: [String] = []
@@ -46,7 +45,7 @@ package struct LostPageTest: Sendable {
       let bytes = files[name] ?? []
       for start in stride(from: 0, to: bytes.count, by: pageSize) {
         let end = min(start + pageSize, bytes.count)
-        // What was never written is no loss.
+        // Bytes that were never written are no loss.
         guard bytes[start..<end].contains(where: { $0 != 0 }) else { continue }
         var damaged = files
         damaged[name]?.replaceSubrange(start..<end, with: filler(rest, end - start, at: start))
@@ -98,7 +97,7 @@ package struct LostPageTest: Sendable {
     }
   }
 
-  /// The files, and how many commits were acknowledged.
+  /// The files, and the number of acknowledged commits.
   private func make(_ ending: Ending) throws -> ([String: [UInt8]], Int) {
     let first = SimulatedFileSystem()
     var left = try SimulationExecutor.run(seed: seed) { executor in
@@ -127,11 +126,11 @@ package struct LostPageTest: Sendable {
 
   // MARK: - Afterwards
 
-  /// What a look at a damaged database came to.
+  /// The result of reading a damaged database.
   private enum Look {
-    /// So many commits, one behind the other, are there.
+    /// A number of consecutive commits exist.
     case count(Int)
-    /// Opening or reading said damage.
+    /// Opening or reading reported damage.
     case refused
     case unreadable
   }
@@ -181,7 +180,7 @@ package struct LostPageTest: Sendable {
     }
   }
 
-  /// Which commits are there, and closes the database.
+  /// Finds the existing commits, and closes the database.
   private func survivors(
     of commits: Int, in engine: Engine
   ) async throws(EngineError) -> [Bool] {
@@ -191,7 +190,7 @@ package struct LostPageTest: Sendable {
         isThere.append(try await engine.snapshot().get(Self.key(number)) == value(number))
       }
     } catch {
-      // Closing may meet the same.
+      // Closing may meet the same damage.
       try? await engine.close()
       throw error
     }
@@ -199,7 +198,7 @@ package struct LostPageTest: Sendable {
     return isThere
   }
 
-  /// A database that is refused keeps its files: somebody may save something of them.
+  /// A refused database keeps its files, because someone may salvage some of them.
   private func refuseRemoval(
     _ files: [String: [UInt8]], _ storage: SimulatedStorage, _ place: String,
     _ report: inout Report

@@ -1,10 +1,10 @@
-// Checksums made right again after damage, so that what lies behind them is tried too. Where they
-// stand is learnt from the sound files: frames by their lengths, blocks of segments by looking for
+// Corrects checksums after damage, so that the code after the checks is tested as well. It learns
+// their places from the sound files: frames by their lengths, blocks of segments by searching for
 // the place at which a checksum fits.
 
 internal import OndolEngine
 
-/// Where the checksums of some sound files stand.
+/// The places of checksums in some sound files.
 struct Resealing: Sendable {
   private static let frameHeader = 56
   private static let dataHeader = 64
@@ -12,8 +12,8 @@ struct Resealing: Sendable {
   private static let footer = 256
 
   private let sound: [String: [UInt8]]
-  /// Of every segment its blocks without their trailers, of every value file its records without
-  /// their heads, of logs and manifests the payloads of their frames.
+  /// For every segment its blocks without their trailers, for every value file its records without
+  /// their heads, for logs and manifests the payloads of their frames.
   private var pieces: [String: [Range<Int>]] = [:]
 
   init(_ sound: [String: [UInt8]]) {
@@ -29,7 +29,7 @@ struct Resealing: Sendable {
     }
   }
 
-  /// Makes the checksums of the file `name` right, and those of others that name them.
+  /// Corrects the checksums of the file `name`, and those of others that name them.
   func seal(_ name: String, in files: inout [String: [UInt8]]) {
     guard var bytes = files[name], bytes.count == sound[name]?.count else { return }
     let pieces = pieces[name] ?? []
@@ -120,7 +120,7 @@ struct Resealing: Sendable {
     bytes.seal(footer..<(footer + 248), salt: salt)
   }
 
-  /// The manifest knows the checksum of the segment's footer.
+  /// The manifest contains the checksum of the segment's footer.
   private func renameFooter(of name: String, in files: inout [String: [UInt8]]) {
     guard let old = sound[name]?.suffix(8), let new = files[name]?.suffix(8) else { return }
     for (manifest, bytes) in files where FileClass(name: manifest) == .manifest {
@@ -130,7 +130,7 @@ struct Resealing: Sendable {
     }
   }
 
-  /// Blocks follow each other from the header on; each ends where a checksum fits.
+  /// Blocks follow each other from the header on. Each ends where a checksum fits.
   private static func blocks(in bytes: [UInt8]) -> [Range<Int>] {
     let salt = bytes.word(at: 24)
     var blocks: [Range<Int>] = []
@@ -172,7 +172,7 @@ struct Resealing: Sendable {
 }
 
 extension [UInt8] {
-  /// Eight bytes as a number; zero behind the end.
+  /// Eight bytes as a number; zero after the end.
   fileprivate func word(at offset: Int) -> UInt64 {
     guard offset >= 0, offset + 8 <= count else { return 0 }
     return self[offset..<(offset + 8)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
@@ -182,7 +182,7 @@ extension [UInt8] {
     overwriteLittleEndian(seededChecksum(seed, bytes.extracting(place)), at: offset)
   }
 
-  /// With the checksum right behind, which knows its place in the file.
+  /// With the checksum directly after it, which depends on its place in the file.
   fileprivate mutating func seal(_ place: Range<Int>, salt: UInt64) {
     seal(
       place, seed: contextSeed(salt: salt, offset: UInt64(place.lowerBound)),

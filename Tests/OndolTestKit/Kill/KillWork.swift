@@ -1,7 +1,7 @@
-// What a process does until it is killed, and what must be there afterwards. All commits follow
-// from a seed and come one after the other, so whoever opens the database next can tell from their
-// number what it must hold, to the last byte. A kill takes only what the process had in memory:
-// this shows what `.process` promises, and nothing about power cuts.
+// A process's work until it is killed, and the expected state afterwards. All commits follow from a
+// seed and come one after another, so the next open can derive the expected contents from their
+// number, to the last byte. A kill loses only the process's memory, so this shows the promise of
+// `.process`, and nothing about power cuts.
 
 internal import OndolEngine
 
@@ -40,7 +40,7 @@ package struct KillWork: Sendable {
     Workload.commit(seed: SeededRandom.derive(seed, number))
   }
 
-  /// Goes on from the last commit found, and tells of each commit that the process's end must not
+  /// Continues from the last commit found, and reports each commit that the process's end must not
   /// undo. Does not return.
   package func workUntilKilled(_ acknowledge: (Int) throws -> Void) async throws -> Never {
     let subject = try await open()
@@ -58,9 +58,9 @@ package struct KillWork: Sendable {
     }
   }
 
-  /// Opens the database that was left and closes it. Returns the number of commits found; throws
-  /// `BrokenInvariant` when they are fewer than `acknowledged`, or something else is there than
-  /// what they wrote.
+  /// Opens the remaining database and closes it. Returns the number of commits found. Throws
+  /// `BrokenInvariant` if they are fewer than `acknowledged`, or if the contents are not what they
+  /// wrote.
   package func check(acknowledged: Int) async throws -> Int {
     let subject = try await open()
     let (count, rows) = try await subject.contents()

@@ -1,13 +1,14 @@
-// Which document an operation is about. The distributions are YCSB's, so that figures can be held
-// against others': zipfian by the method of Gray et al., its favourites spread over all documents
-// by a hash; latest as zipfian counted back from the newest.
+// The document of each operation. The distributions are YCSB's, so that figures can be compared
+// with others': zipfian by the method of Gray et al., its favourites spread over all documents by a
+// hash; latest as zipfian counted back from the newest.
 
 internal import Foundation
 
-/// Which documents are wanted.
+/// The distributions of documents.
 package enum KeyDistribution: String, Sendable, Codable, CaseIterable {
   case uniform
-  /// Few documents often, as YCSB's "zipfian": the first of a million is one operation in fifteen.
+  /// Few documents often, as YCSB's "zipfian": the first of a million gets one operation in
+  /// fifteen.
   case zipfian
   /// The newest documents most.
   case latest
@@ -18,13 +19,13 @@ package struct KeyChooser: Sendable {
   private let distribution: KeyDistribution
   private let zipfian: Zipfian
 
-  /// - Parameter documents: those there are at first, which also give zipfian its slope.
+  /// - Parameter documents: the initial number of documents, which also determines zipfian's slope.
   package init(_ distribution: KeyDistribution, documents: Int) {
     self.distribution = distribution
     zipfian = Zipfian(items: documents)
   }
 
-  /// A number below `count`, which is positive.
+  /// Returns a number below `count`, which is positive.
   package func choose(below count: Int, _ random: inout SeededRandom) -> Int {
     switch distribution {
     case .uniform: random.below(count)
@@ -44,7 +45,7 @@ package struct KeyChooser: Sendable {
   }
 }
 
-/// Numbers of which the first are drawn most: number n as often as 1 / (n + 1)^0.99.
+/// Numbers of which the first are drawn most: number n with a weight of 1 / (n + 1)^0.99.
 package struct Zipfian: Sendable {
   private static let theta = 0.99
 

@@ -1,7 +1,7 @@
-// How long operations took, all of them and in little memory: a log-linear histogram as
-// HdrHistogram has it. Each power of two is cut into 128 equal parts, so a value is known to within
-// 0.8 %, whether it is microseconds or minutes. Written here because it is a page of code: a
-// package for it would be fetched by everybody who uses the library.
+// The latencies of all operations, in little memory: a log-linear histogram in the style of
+// HdrHistogram. Each power of two is cut into 128 equal parts, so a value is known to within 0.8 %,
+// whether it is microseconds or minutes. It is written here because it is a page of code, and every
+// user of the library would have to download a package for it.
 
 /// Counts of durations, in nanoseconds.
 package struct LatencyHistogram: Sendable {
@@ -43,7 +43,7 @@ package struct LatencyHistogram: Sendable {
 
   package var mean: Double { count == 0 ? 0 : sum / Double(count) }
 
-  /// The least duration that `percent` of all are not above, in nanoseconds; 0 when there is none.
+  /// The least duration that `percent` of all do not exceed, in nanoseconds; 0 if there is none.
   package func percentile(_ percent: Double) -> UInt64 {
     let wanted = max(1, UInt64((Double(count) * percent / 100).rounded(.up)))
     var seen: UInt64 = 0
@@ -56,7 +56,7 @@ package struct LatencyHistogram: Sendable {
 
   // MARK: - Buckets
 
-  /// Small values have a bucket each; behind them every power of two has as many.
+  /// Small values have a bucket each. After them every power of two has the same number.
   private static func index(of value: UInt64) -> Int {
     guard value >= subdivision else { return Int(value) }
     let exponent = 63 - value.leadingZeroBitCount

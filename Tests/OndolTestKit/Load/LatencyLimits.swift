@@ -1,9 +1,9 @@
-// How long a load's operations may take: what a run is held against, so that one command says
-// whether the writers of a database wait too long.
+// The latency limits of a load, so that one command decides whether the writers of a database wait
+// too long.
 
-/// The most that a distribution of latencies may have; nil for whatever there is.
+/// The largest acceptable latencies of a distribution; nil for no limit.
 package struct LatencyLimits: Sendable, Codable {
-  /// Milliseconds that all but one in a thousand may take.
+  /// Milliseconds that all except one in a thousand may take.
   package var p999: Double?
   /// Milliseconds that the longest may take.
   package var worst: Double?
@@ -18,8 +18,8 @@ package struct LatencyLimits: Sendable, Codable {
     [p999, worst].allSatisfy { limit in limit.map { $0 > 0 && $0.isFinite } ?? true }
   }
 
-  /// What of a distribution is above its limit. Nothing at all is above each: a run that measured
-  /// nothing has not shown that it was fast enough.
+  /// The figures of a distribution above their limits. An empty distribution exceeds every limit,
+  /// because a run without measurements has not shown that it was fast enough.
   package func faults(of latencies: LatencyHistogram) -> [String] {
     let figures = [
       ("p99.9", latencies.percentile(99.9), p999), ("worst", latencies.maximum, worst),

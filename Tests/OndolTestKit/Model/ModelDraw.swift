@@ -1,10 +1,10 @@
-// What a model trial writes and asks for. Keys come in the shapes that have broken stores before:
-// each other's prefixes, nothing but a keyspace, zeros and high bytes at the end, long ones that
-// agree almost to the end, and again and again the same ones.
+// The writes and reads of a model trial. Keys have the shapes that have broken stores before:
+// prefixes of each other, nothing except a keyspace, zeros and high bytes at the end, long ones
+// that agree almost to the end, and the same ones again and again.
 
 internal import OndolEngine
 
-/// A change as it goes into a batch: the stamps' places are not filled in yet.
+/// A change in the form of a batch: the stamps' places are not filled in yet.
 struct DrawnChange: Sendable {
   var key: [UInt8]
   /// Nil deletes.
@@ -40,18 +40,18 @@ struct DrawnChange: Sendable {
 
 /// Draws changes, keys and bounds.
 struct ModelDraw: Sendable {
-  /// Keyspaces lie in this many groups, three in each.
+  /// The number of groups of keyspaces, with three in each.
   static let groups: UInt32 = 6
 
   var random: SeededRandom
-  /// Keys written before, to be met again.
+  /// Keys written before, to be used again.
   var known: [[UInt8]] = []
 
   mutating func durability() -> Durability {
     random.pick([.memory, .memory, .process, .process, .process, .power])
   }
 
-  /// The changes of one commit: mostly few, now and then many or none.
+  /// The changes of one commit: mostly few, sometimes many or none.
   mutating func changes() -> [DrawnChange] {
     let count =
       switch random.below(40) {
@@ -91,7 +91,7 @@ struct ModelDraw: Sendable {
 
   // MARK: - Keys
 
-  /// A key that was written before, where there is one.
+  /// A key that was written before, if there is one.
   mutating func metKey() -> [UInt8] {
     known.isEmpty ? newKey() : random.pick(known)
   }
@@ -100,7 +100,7 @@ struct ModelDraw: Sendable {
     keyspace() + suffix()
   }
 
-  /// A key near one written before, or anywhere: what searches are tried with.
+  /// A key near one written before, or anywhere, for searches.
   mutating func probe(group: UInt32) -> [UInt8] {
     var key = random.chance(3, in: 4) ? metKey() : newKey()
     switch random.below(5) {
@@ -131,7 +131,7 @@ struct ModelDraw: Sendable {
     }
   }
 
-  /// The least key of a group of keyspaces, which all lie in one shard.
+  /// The least key of a group of keyspaces, which all belong to one shard.
   static func groupStart(_ group: UInt32) -> [UInt8] {
     var key: [UInt8] = []
     key.appendBigEndian(group << 12)
@@ -145,7 +145,7 @@ struct ModelDraw: Sendable {
 
   // MARK: - Values
 
-  /// From nothing to several kibibytes, now and then many; half of them can be compressed.
+  /// From nothing to several kibibytes, sometimes many; half of them are compressible.
   private mutating func value() -> [UInt8] {
     let count =
       switch random.below(60) {

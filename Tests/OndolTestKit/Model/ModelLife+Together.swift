@@ -1,29 +1,29 @@
-// Commits, reads and upkeep at once. Nobody can say beforehand which order the commits get; so each
-// task notes what it was told and what it saw, and the model judges when all have ended: commits
-// have the sequences they were given, a snapshot shows exactly the commits up to its own sequence,
-// what was acknowledged before a snapshot was taken is in it, and no guarded row changed between a
-// batch's basis and its commit.
+// Concurrent commits, reads and upkeep. The order of the commits is unknown beforehand, so each
+// task records the answers and its reads, and the model judges after all have ended. Commits have
+// their reported sequences. A snapshot shows exactly the commits up to its own sequence, including
+// those acknowledged before it was taken. No guarded row changed between a batch's basis and its
+// commit.
 
 internal import OndolEngine
 
-/// A commit that was acknowledged.
+/// An acknowledged commit.
 private struct AcknowledgedCommit: Sendable {
   var changes: [DrawnChange]
   var receipt: CommitReceipt
   var durability: Durability
-  /// What the batch was derived from, and the rows it relied on.
+  /// The basis of the batch, and the rows that it relied on.
   var basis: UInt64?
   var guarded: [[UInt8]] = []
 }
 
-/// What a reader saw.
+/// A reader's observation.
 private struct Observation: Sendable {
   var snapshot: Snapshot
   var group: UInt32
   var rows: [ModelRow]
 }
 
-/// What a task brings home.
+/// A task's records.
 private struct Notes: Sendable {
   var commits: [AcknowledgedCommit] = []
   var observations: [Observation] = []
@@ -72,7 +72,7 @@ extension ModelLife {
     }
   }
 
-  /// What was seen, and whether it is still to be seen.
+  /// Checks an observation, and whether it can still be made.
   private func check(_ observation: Observation) async throws {
     let snapshot = CheckedSnapshot(snapshot: observation.snapshot, shardCount: shardCount)
     let expected = history.rows(
@@ -91,10 +91,10 @@ extension ModelLife {
   }
 }
 
-/// One of the tasks that run at once.
+/// One of the concurrent tasks.
 private struct TaskDraw: Sendable {
   var draw: ModelDraw
-  /// The newest commit that anybody was told of, over all tasks.
+  /// The newest acknowledged commit of all tasks.
   let acknowledged: Guarded<UInt64>
 
   private static let attempts = 10_000
@@ -125,7 +125,7 @@ private struct TaskDraw: Sendable {
     return notes
   }
 
-  /// Writes rows derived from what it reads, again until nobody came between.
+  /// Writes rows derived from its reads, and repeats that until no other commit intervenes.
   private mutating func count(_ engine: Engine) async throws -> Notes {
     var notes = Notes()
     for _ in 0..<(1 + draw.random.below(3)) {
@@ -151,7 +151,7 @@ private struct TaskDraw: Sendable {
           changes: changes, receipt: receipt, durability: durability,
           basis: snapshot.sequence.rawValue, guarded: [key])
       case .failure(.stale):
-        // Told so only once what made it stale is there to be read.
+        // The error comes only after the commit that made it stale is readable.
         guard try takeSnapshot(engine).sequence > snapshot.sequence else {
           throw ModelFailure("stale since \(snapshot.sequence), but nothing newer is visible")
         }
@@ -177,7 +177,7 @@ private struct TaskDraw: Sendable {
     return notes
   }
 
-  /// Scans a group, and lets others go first now and then.
+  /// Scans a group, and sometimes lets others run first.
   private mutating func scan(_ snapshot: Snapshot, _ group: UInt32) async throws -> [ModelRow] {
     var cursor = snapshot.cursor(
       from: ModelDraw.groupStart(group), to: ModelDraw.groupStart(group + 1))
@@ -206,7 +206,7 @@ private struct TaskDraw: Sendable {
     acknowledged.withLock { $0 = max($0, receipt.sequence.rawValue) }
   }
 
-  /// A snapshot, in which everything acknowledged before must be.
+  /// A snapshot, which must include everything acknowledged before.
   private func takeSnapshot(_ engine: Engine) throws -> Snapshot {
     let least = acknowledged.withLock { $0 }
     let snapshot = try engine.snapshot()

@@ -1,10 +1,9 @@
-// The operations of a model trial, one after the other, and what each must come to.
+// The operations of a model trial, one after another, and their required results.
 //
-// What is allowed and what is not: a commit that is acknowledged has the next sequence and is in
-// every later snapshot; a guarded batch whose rows changed is refused, always, and one whose rows
-// did not may be refused only when rows of their shard were flushed after its basis. Closing keeps
-// everything; a kill keeps everything up to the last commit that asked for it, and a whole number
-// of commits after that.
+// The rules: an acknowledged commit has the next sequence and is in every later snapshot. A guarded
+// batch whose rows changed is always refused. One whose rows did not change may be refused only if
+// rows of their shard were flushed after its basis. Closing keeps everything. A kill keeps
+// everything up to the last commit that asked for it, and a whole number of commits after that.
 
 internal import OndolEngine
 
@@ -12,11 +11,11 @@ final class ModelLife {
   let seed: UInt64
   var environment: Environment
   let path: String
-  /// The files, where they can be killed.
+  /// The files, if they can be killed.
   private var simulated: SimulatedFileSystem?
   var draw: ModelDraw
   var options: EngineOptions
-  /// A database keeps the number it was made with.
+  /// A database keeps the number from its creation.
   let shardCount: Int
   var history = RowHistory()
   var points: [ModelPoint: Int] = [:]
@@ -26,10 +25,10 @@ final class ModelLife {
   private let journal: ModelJournal
   private var held: [CheckedSnapshot] = []
   private var cursors: [HeldCursor] = []
-  /// Snapshots of engines that are closed: nobody reads them, but letting them go late must do no
-  /// harm to the next engine's files.
+  /// Snapshots of closed engines. Nothing reads them, but their late release must not harm the next
+  /// engine's files.
   private var leftBehind: [Snapshot] = []
-  /// The newest commit when a memtable can last have been flushed, in a roomy database.
+  /// The newest commit at the last possible flush of a memtable, in a roomy database.
   private var lastFlush: UInt64 = 0
 
   init(
@@ -115,7 +114,7 @@ final class ModelLife {
     if durability != .memory { kept = max(kept, receipt.sequence.rawValue) }
   }
 
-  /// A batch with guards and a basis that may be old.
+  /// A batch with guards and a possibly old basis.
   private func commitGuarded(_ engine: Engine) async throws {
     let newest = history.newest
     let age = draw.random.chance(1, in: 3) ? 0 : UInt64(draw.random.below(8))
@@ -238,7 +237,7 @@ final class ModelLife {
     kept = history.newest
   }
 
-  /// Notes that rows may have been flushed, up to which commit nobody knows.
+  /// Records that rows may have been flushed, up to an unknown commit.
   func noteFlushAtOnce() { lastFlush = history.newest }
 
   private func look(_ engine: Engine) throws {
@@ -258,7 +257,7 @@ final class ModelLife {
     try await engine.close()
     noteFlush()
     for snapshot in held.prefix(1) {
-      // Right, as far as it is in memory; a file is not there any more on a real disk.
+      // Correct, as far as it is in memory; on a real disk, a file may be gone.
       do {
         try await read(snapshot)
       } catch EngineError.closed {}
@@ -267,7 +266,7 @@ final class ModelLife {
     return try await openAgain()
   }
 
-  /// Ends the engine's life without asking it, and goes on with what it had written by then.
+  /// Ends the engine's life without asking it, and continues with its writes so far.
   private func kill(_ engine: Engine) async throws -> Engine {
     guard let files = simulated else { return try await reopen(engine) }
     note("kill and open")
@@ -279,7 +278,7 @@ final class ModelLife {
     return try await openAgain(mayLoseAfter: kept)
   }
 
-  /// Opens the database with other options and looks at everything in it.
+  /// Reopens the database with other options and checks all of it.
   private func openAgain(mayLoseAfter kept: UInt64? = nil) async throws -> Engine {
     leftBehind = held.map(\.snapshot)
     held = []
@@ -309,7 +308,7 @@ final class ModelLife {
 }
 
 extension Engine {
-  /// Commits; the error is a value.
+  /// Commits, and returns the error as a value.
   func attempt(
     _ batch: Batch, _ durability: Durability
   ) async -> Result<CommitReceipt, EngineError> {

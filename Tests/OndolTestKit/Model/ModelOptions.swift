@@ -1,11 +1,11 @@
 // The options of a model trial: any mixture of sizes, most of them so small that a few commits seal
-// a memtable, fill a log and start a merge. Whatever the options, the answers must be the same.
+// a memtable, fill a log and start a merge. The answers must be the same with any options.
 
 package import OndolEngine
 
 extension EngineOptions {
-  /// Options drawn at random. About one database in four is so roomy that nothing is flushed
-  /// unless somebody asks for it.
+  /// Random options. About one database in four is so roomy that nothing is flushed without a
+  /// request.
   package static func drawn(_ random: inout SeededRandom) -> EngineOptions {
     var options = EngineOptions()
     let isRoomy = random.chance(1, in: 4)
@@ -25,7 +25,7 @@ extension EngineOptions {
     options.valueThreshold = random.pick([0, 1, 64, 512, 4 << 10, .max])
     options.valueFileSize = random.pick([1, 1 << 10, 16 << 10, 64 << 20])
     options.manifestSize = random.pick([500, 2 << 10, 16 << 10, 64 << 10])
-    // Every other size of manifests has edits in parts.
+    // Half of the manifest sizes have edits in parts.
     if [500, 16 << 10].contains(options.manifestSize) { options.manifestFrameSize = 200 }
     // Every other database pours the rows of indexes however few they are.
     options.smallestPour = [512, 4 << 10, 64 << 10].contains(options.blockSize) ? 1 : 16_384
@@ -38,12 +38,12 @@ extension EngineOptions {
 
   private static let roomyMemtable = 8 << 20
 
-  /// Whether a trial's rows fit into memtables and logs, so that only a request flushes them.
+  /// Whether a trial's rows fit in memtables and logs, so that only a request flushes them.
   var isRoomy: Bool { memtableSize >= Self.roomyMemtable && logSize >= Self.roomyMemtable }
 }
 
 extension EngineOptions {
-  /// What a failing trial prints.
+  /// A failed trial's description.
   var summary: String {
     "shards \(shardCount), cache \(cacheSize), memtable \(memtableSize), "
       + "sealed \(sealedMemtables), log \(logSize), deferred \(deferredBytes), "

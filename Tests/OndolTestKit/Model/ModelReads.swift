@@ -1,9 +1,9 @@
 // Reads of a snapshot, each compared with the model as of the snapshot's commit. A snapshot may be
-// new or have been held through flushes, merges and closing: the answers must be the same.
+// new or have been held through flushes, merges and closing, with the same answers.
 
 internal import OndolEngine
 
-/// A snapshot and the rows that it must show.
+/// A snapshot and its expected rows.
 struct CheckedSnapshot {
   let snapshot: Snapshot
   let shardCount: Int
@@ -12,7 +12,7 @@ struct CheckedSnapshot {
 
   // MARK: - By key
 
-  /// Asks for some keys in all three ways.
+  /// Gets some keys in all three ways.
   func checkGets(_ count: Int, _ history: RowHistory, _ draw: inout ModelDraw) async throws {
     for _ in 0..<count {
       let isMet = draw.random.chance(2, in: 3)
@@ -68,7 +68,7 @@ struct CheckedSnapshot {
     try cursor.walkBackward()
   }
 
-  /// A cursor between bounds drawn at random, both in one group.
+  /// A cursor between random bounds, both in one group.
   func drawnCursor(_ history: RowHistory, _ draw: inout ModelDraw) -> CheckedCursor {
     let group = UInt32(draw.random.below(Int(ModelDraw.groups)))
     var lower = ModelDraw.groupStart(group)
@@ -102,13 +102,13 @@ final class HeldCursor {
   }
 }
 
-/// A cursor and where the model says that it is.
+/// A cursor and its place in the model.
 struct CheckedCursor: ~Copyable {
   private var cursor: Cursor
   private let rows: [ModelRow]
   private let group: UInt32
   private let name: String
-  /// Index of the current row; nil when the cursor must be invalid.
+  /// Index of the current row; nil if the cursor must be invalid.
   private var place: Int?
 
   init(_ cursor: consuming Cursor, rows: [ModelRow], group: UInt32, name: String) {
@@ -128,7 +128,7 @@ struct CheckedCursor: ~Copyable {
     while place != nil { try previous() }
   }
 
-  /// Moves as often as asked, any way that is allowed.
+  /// Makes a number of moves, in any allowed way.
   mutating func wander(_ moves: Int, _ draw: inout ModelDraw) throws {
     for _ in 0..<moves {
       switch draw.random.below(14) {
@@ -200,7 +200,8 @@ struct CheckedCursor: ~Copyable {
     return low
   }
 
-  /// Compares where the cursor is with where it must be; an index outside the rows is nowhere.
+  /// Compares the cursor's place with the expected one. An index outside the rows means an invalid
+  /// cursor.
   private mutating func arrive(at index: Int, by move: String) throws {
     place = rows.indices.contains(index) ? index : nil
     guard let place else {

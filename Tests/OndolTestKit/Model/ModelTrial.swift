@@ -1,18 +1,18 @@
-// One model trial: an engine with options drawn from a seed does what the seed says, and an ordered
-// map in memory says what must come of it. The same seed does the same again, where the world is
-// simulated: even the order in which tasks and threads take their turns is the seed's.
+// One model trial: an engine with random options does what the seed decides, and an ordered map in
+// memory has the expected results. In a simulated world the same seed repeats everything, including
+// the order in which tasks and threads take their turns.
 //
-// A trial goes through its operations in ModelLife.swift, does some of them at once in
-// ModelLife+Together.swift, and reads in ModelReads.swift.
+// ModelLife.swift has the operations of a trial, ModelLife+Together.swift does some of them
+// concurrently, and ModelReads.swift has the reads.
 
 internal import OndolEngine
 
-/// What a trial that found nothing wrong did.
+/// The work of a trial without a fault.
 package struct ModelSummary: Sendable, CustomStringConvertible {
   package var seed: UInt64
   package var operations: Int
   package var commits: UInt64
-  /// How often something worth seeing happened, such as a refused batch or a reopening.
+  /// How often each notable event happened, such as a refused batch or a reopen.
   package var points: [ModelPoint: Int]
 
   package var description: String {
@@ -23,7 +23,7 @@ package struct ModelSummary: Sendable, CustomStringConvertible {
   }
 }
 
-/// What a trial can come upon. A suite that never comes upon one of these tests less than it says.
+/// The notable events of a trial. A suite that never meets one of these tests less than it claims.
 package enum ModelPoint: String, Sendable, CaseIterable {
   case emptyCommit = "empty commits"
   case bigCommit = "commits larger than a memtable"
@@ -63,7 +63,7 @@ package struct ModelMismatch: Error, CustomStringConvertible {
   }
 }
 
-/// What a trial has done so far, kept where it can be read even when the trial hangs.
+/// A trial's progress, readable even when the trial hangs.
 final class ModelJournal: Sendable {
   private struct State {
     var operation = 0
@@ -101,7 +101,7 @@ final class ModelJournal: Sendable {
 }
 
 package enum ModelTrial {
-  /// Operations of a trial unless the caller says otherwise.
+  /// The default number of a trial's operations.
   package static let operations = 70
 
   /// Runs the trial of `seed` on simulated files, under an executor that orders tasks and threads

@@ -1,6 +1,6 @@
-// The model: every version of every row, in an ordered list of keys. It is what the engine would be
-// if nothing had to be fast or to survive, and it knows the rows as of any commit, so that a
-// snapshot can be checked long after it was taken.
+// The model: every version of every row, in an ordered list of keys. It is an engine that need not
+// be fast or durable. It knows the rows as of any commit, so that a snapshot can be checked long
+// after it was taken.
 
 package import OndolEngine
 
@@ -10,7 +10,7 @@ package struct ModelRow: Sendable, Equatable {
   package var value: [UInt8]
 }
 
-/// All commits so far and what they did.
+/// All commits so far and their changes.
 package struct RowHistory: Sendable {
   private struct Version {
     var sequence: UInt64
@@ -22,14 +22,14 @@ package struct RowHistory: Sendable {
   private var versions: [[UInt8]: [Version]] = [:]
   /// Every key that was ever written, in order.
   package private(set) var keys: [[UInt8]] = []
-  /// Times of all commits, by sequence less one; nil where one is not yet known.
+  /// The times of all commits, by sequence less one; nil if not yet known.
   private var times: [Int64?] = []
 
   package init() {}
 
   // MARK: - Commits
 
-  /// Notes a commit. Commits of several tasks may come in any order.
+  /// Records a commit. Commits of several tasks may come in any order.
   package mutating func record(_ changes: [Change], _ receipt: CommitReceipt) throws(ModelFailure) {
     let sequence = receipt.sequence.rawValue
     let index = Int(sequence) - 1
@@ -74,7 +74,7 @@ package struct RowHistory: Sendable {
     }
   }
 
-  /// Undoes every commit after `sequence`, which a crash took.
+  /// Undoes every commit after `sequence`, which a crash lost.
   package mutating func forget(after sequence: UInt64) {
     times.removeLast(max(0, times.count - Int(sequence)))
     for (key, list) in versions where list.contains(where: { $0.sequence > sequence }) {
@@ -115,7 +115,7 @@ package struct RowHistory: Sendable {
     }
   }
 
-  /// Where `key` is, or would be, among the keys.
+  /// The place of `key` among the keys, or the place where it would be.
   private func place(of key: [UInt8]) -> Int {
     var low = 0
     var high = keys.count
@@ -127,7 +127,7 @@ package struct RowHistory: Sendable {
   }
 }
 
-/// Something the engine did that the model does not allow.
+/// An action of the engine that the model forbids.
 package struct ModelFailure: Error, CustomStringConvertible {
   package var description: String
 
@@ -136,7 +136,7 @@ package struct ModelFailure: Error, CustomStringConvertible {
   }
 }
 
-/// Negative, zero or positive as `left` is before, like or after `right`.
+/// Negative, zero or positive if `left` is before, like or after `right`.
 func byteOrder(_ left: [UInt8], _ right: [UInt8]) -> Int {
   left.bytes.compare(right.bytes)
 }

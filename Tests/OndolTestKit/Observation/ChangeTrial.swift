@@ -1,32 +1,32 @@
-// One history of commits through several lives of a database: closed, killed, and cut off from its
+// One history of commits through several lives of a database: closed, killed, and cut off from
 // power, at their ends or before any of their operations on the files. A feed that is stopped and
-// resumed again and again must tell every commit that survived, each once, in order, with its
-// documents as they were before and after; and whoever has seen a query's result as of some commit
-// must be told what is different when it comes back.
+// resumed again and again must report every surviving commit, each once, in order, with its
+// documents before and after. A reader that has seen a query's result as of some commit must
+// receive the differences when it comes back.
 //
-// On a store two openings write in turns, and in the place of power cuts the store loses its newest
+// On a store two opens write in turns, and instead of power cuts the store loses its newest
 // commits.
 
 internal import Logging
 import Ondol
 import OndolEngine
 
-/// What a trial came upon.
+/// The counts of a trial.
 package struct ChangeCounts: Sendable {
   package var commits = 0
   package var lives = 0
-  /// Changes that feeds told.
+  /// Changes that feeds reported.
   package var told = 0
-  /// Places in the history at which a feed was stopped and begun again.
+  /// Places in the history at which a feed was stopped and resumed.
   package var resumptions = 0
-  /// Tokens of commits that a power cut took.
+  /// Tokens of commits that a power cut lost.
   package var lost = 0
   /// Results that were compared with those of an earlier commit, and their changes.
   package var results = 0
   package var differences = 0
-  /// Logs that were there only for the history.
+  /// Logs that existed only for the history.
   package var keptLogs = 0
-  /// Places that were kept no more.
+  /// Places that were no longer kept.
   package var forgotten = 0
 
   package init() {}
@@ -47,14 +47,14 @@ package struct ChangeCounts: Sendable {
 /// The documents, by path, as text.
 private typealias DocumentsTold = [String: String]
 
-/// What one commit did.
+/// The expected changes of one commit.
 private struct Expected {
   var version: Version
   var changed: [String: [String?]]
   var after: DocumentsTold
 }
 
-/// A result that somebody has seen.
+/// A result that a reader has seen.
 private struct SeenResult {
   var querySeed: UInt64
   var token: ChangeToken
@@ -65,7 +65,7 @@ package struct ChangeTrial {
   private let seed: UInt64
   private var random: SeededRandom
   private var fileSystem = SimulatedFileSystem()
-  /// Where the database is, when it is in no files.
+  /// The database's store, if it is not in files.
   private var store: SimulatedStore?
   private var expected: [Expected] = []
   private var tokens: [ChangeToken] = []
@@ -76,8 +76,8 @@ package struct ChangeTrial {
   private static let lives = 5
   private static let resultCount = 4
 
-  /// Runs the history of `seed`, of a database in files or on a store; throws `ObservationFault`
-  /// where something was told wrongly.
+  /// Runs the history of `seed`, of a database in files or on a store. Throws `ObservationFault` if
+  /// something was reported wrongly.
   package static func run(seed: UInt64, onStore: Bool = false) throws -> ChangeCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       var trial = ChangeTrial(seed: seed)
@@ -122,10 +122,10 @@ package struct ChangeTrial {
       environment: world.environment, engineOptions: engineOptions, on: store)
   }
 
-  /// Files have much beside what commits say.
+  /// Files contain much in addition to annotations.
   private var trimmedBytes: Int { store == nil ? 16 << 10 : 3 << 10 }
 
-  /// Whether little is kept.
+  /// Whether only little is kept.
   private var isTrimmed: Bool { seed.isMultiple(of: 4) }
 
   private var engineOptions: EngineOptions {
@@ -153,7 +153,7 @@ package struct ChangeTrial {
       } else {
         try await commit(&draw, database)
       }
-      // As is done now and then.
+      // As apps do from time to time.
       if store != nil, random.chance(1, in: 4) { await database.engine.forgetVersions() }
       if random.chance(1, in: 6) { try await follow(database) }
       if random.chance(1, in: 10) { try await compareResults(database) }
@@ -195,7 +195,7 @@ package struct ChangeTrial {
       do {
         try await database.close()
       } catch {
-        // What it knows of is gone.
+        // The commits that it knows are gone.
         guard isLost else { throw error }
       }
     }
@@ -231,7 +231,7 @@ package struct ChangeTrial {
     expected.append(Expected(version: version, changed: changed, after: after))
   }
 
-  /// After a crash: what is gone is not expected any more, and its tokens are refused.
+  /// After a crash, lost commits are no longer expected, and their tokens are refused.
   private mutating func forgetLost(_ database: Database) async throws {
     let (found, version) = try picture(database)
     let lost = tokens.filter { $0.version > version }
@@ -245,7 +245,7 @@ package struct ChangeTrial {
     told = expected.count { $0.version <= tokens[tokens.count - 1].version }
     guard let token = lost.last else { return }
     counts.lost += lost.count
-    // Other commits get the numbers of those that are gone.
+    // Other commits get the numbers of the lost ones.
     var draw = ObservationDraw(seed: seed, database)
     while try picture(database).1 <= token.version { try await commit(&draw, database) }
     do throws(DatabaseError) {
@@ -264,7 +264,7 @@ package struct ChangeTrial {
     told = expected.count { $0.version <= token.version }
   }
 
-  /// Resumes the feed, for some of the commits that have not been told.
+  /// Resumes the feed, for some of the unreported commits.
   private mutating func follow(_ database: Database) async throws {
     guard told < expected.count else { return }
     try await follow(database, count: 1 + random.below(expected.count - told))
@@ -273,7 +273,7 @@ package struct ChangeTrial {
   /// Resumes the feed up to the newest commit.
   private mutating func followAll(_ database: Database) async throws {
     if random.chance(1, in: 3) {
-      // From the beginning of all.
+      // From the very beginning.
       goBack(to: tokens[0])
     }
     try await follow(database, count: expected.count - told)
@@ -282,7 +282,7 @@ package struct ChangeTrial {
   private mutating func follow(_ database: Database, count: Int) async throws {
     guard count > 0 else { return }
     counts.resumptions += 1
-    // As an app keeps it.
+    // In the form that an app stores.
     let token = ChangeToken(tokens[tokens.count - 1].description)
     var rest = count
     do throws(DatabaseError) {
@@ -331,7 +331,7 @@ package struct ChangeTrial {
     }
   }
 
-  /// Asks what is different in the results, and forgets some of them.
+  /// Reads the differences of the results, and forgets some of them.
   private mutating func compareResults(_ database: Database) async throws {
     for index in seen.indices.reversed() {
       do {
@@ -380,7 +380,8 @@ extension ChangeToken {
 }
 
 extension DocumentSnapshot {
-  /// What a listener sees of it: a selection may leave out what makes its version another one.
+  /// A listener's view of it: a selection may leave out the field that makes its version another
+  /// one.
   fileprivate var shown: String { "\(reference.path) \(Value.map(data()))" }
 
   fileprivate var told: String {

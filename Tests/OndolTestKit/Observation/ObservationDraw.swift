@@ -7,14 +7,14 @@ internal import Ondol
 struct ObservationDraw {
   var random: SeededRandom
   private let database: Database
-  /// What documents' ends are drawn by; they have none without.
+  /// The clock for documents' expiry; they have none without it.
   private let clock: StandingClock?
 
   init(seed: UInt64, _ database: Database, _ clock: StandingClock? = nil) {
     self.init(SeededRandom(seed: seed), database, clock)
   }
 
-  /// Goes on drawing for another open.
+  /// Continues drawing for another open.
   init(_ random: SeededRandom, _ database: Database, _ clock: StandingClock? = nil) {
     self.random = random
     self.database = database
@@ -46,8 +46,8 @@ struct ObservationDraw {
     return database.collection(collection).document("d\(random.below(14))")
   }
 
-  /// Makes one commit of one write, or of several; none when that changes a document which cannot
-  /// be upgraded.
+  /// Makes one commit of one write, or of several; none if that changes a document that cannot be
+  /// upgraded.
   mutating func write(durability: Durability = .process) async throws {
     do {
       try await writeAtOnce(durability: durability)

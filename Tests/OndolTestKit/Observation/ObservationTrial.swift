@@ -1,26 +1,26 @@
 // One history of commits with listeners beside it, in an order of steps that a seed decides. After
-// each commit the trial asks every query afresh on a snapshot. What a listener was shown must be
-// such a result, never an older one than before, and the last one in the end; and applying the
-// changes it was told of to what it was shown before must give what it is shown now.
+// each commit the trial runs every query again on a snapshot. Each snapshot of a listener must be
+// such a result, never an older one than before, and finally the last one. Applying the reported
+// changes to the previous snapshot must give the new one.
 //
-// The listeners are in the database that is written: then schemas are declared meanwhile, some of
-// whose upgrades fail, documents end by a clock that the trial turns, and collections are dropped,
-// with what is declared of them and without. Or they are in another open of its files that only
-// reads: then the writer also flushes, merges, drops, closes and opens again, with files so small
-// that this happens all the time.
+// The listeners may be in the database that is written. Then schemas are declared in the meantime,
+// some of whose upgrades fail, documents expire by a clock that the trial moves, and collections
+// are dropped, with and without their declarations. Or the listeners are in another, read-only open
+// of its files. Then the writer also flushes, merges, drops, closes and reopens, with files so
+// small that this happens all the time.
 
 internal import Ondol
 internal import OndolEngine
 
-/// What a trial came upon.
+/// The counts of a trial.
 package struct ObservationCounts: Sendable {
   package var histories = 0
   package var commits = 0
-  /// Snapshots that listeners were shown.
+  /// Snapshots that listeners received.
   package var snapshots = 0
-  /// Changes they were told of, without those of first snapshots.
+  /// Changes that they received, without those of first snapshots.
   package var changes = 0
-  /// Snapshots behind the first with several changes.
+  /// Snapshots after the first with several changes.
   package var withSeveral = 0
   /// Histories with listeners beside the writer.
   package var beside = 0
@@ -47,21 +47,20 @@ package struct ObservationFault: Error, CustomStringConvertible {
   package var description: String
 }
 
-/// A document of a result, as far as comparing needs it.
+/// A document of a result, as far as comparisons need it.
 private typealias Shown = [String]
 
 package enum ObservationTrial {
   private static let listenerCount = 5
   private static let commitCount = 32
 
-  /// Where the listeners are.
+  /// The listeners' place.
   package enum Place: Sendable, CaseIterable {
     case inWriter
     case besideWriter
   }
 
-  /// Runs the history of `seed`; throws `ObservationFault` where a listener was told anything
-  /// wrong.
+  /// Runs the history of `seed`. Throws `ObservationFault` if a listener received anything wrong.
   package static func run(
     seed: UInt64, _ place: Place = .inWriter
   ) throws -> ObservationCounts {
@@ -152,17 +151,17 @@ package enum ObservationTrial {
   }
 }
 
-/// The one who writes, and what becomes of its files.
+/// The writer, and the fate of its files.
 private struct ObservedWriter {
   let place: ObservationTrial.Place
   private(set) var database: Database
   var draw: ObservationDraw
   private let environment: Environment
-  /// What documents end by, where the trial turns it.
+  /// The clock for documents' expiry, if the trial moves it.
   private let clock: StandingClock?
   /// The last schema of each collection.
   private var versions: [String: Int] = [:]
-  /// Whether documents may have ended in the last step.
+  /// Whether documents may have expired in the last step.
   private(set) var mayHaveEnded = false
   private(set) var schemaCount = 0
   private(set) var dropCount = 0
@@ -191,7 +190,7 @@ private struct ObservedWriter {
       engineOptions: options)
   }
 
-  /// The database that is listened to.
+  /// Opens the database that is listened to.
   func openObserved() async throws -> Database {
     if place == .inWriter { return database }
     return try await Self.open(place, environment, .readOnly)
@@ -203,7 +202,7 @@ private struct ObservedWriter {
     return try database.snapshot().getDocuments(draw.query()).documents.map(\.shown)
   }
 
-  /// Makes a commit, and sometimes something else before.
+  /// Makes a commit, and sometimes something else before it.
   mutating func goOn() async throws {
     guard place == .besideWriter else { return try await goOnAlone() }
     switch draw.random.below(40) {
@@ -235,7 +234,7 @@ extension ObservedWriter {
       schemaCount += 1
       try await TrialSchema.declare(versions[path] ?? 0, of: database.collection(path))
     case 2, 3:
-      // What is over is taken out before the next result is asked for, as listeners see it.
+      // Expired documents are removed before the next result is read, as listeners see it.
       mayHaveEnded = true
       clock.turn(bySeconds: draw.random.below(3))
       try await database.removeEnded()
@@ -253,11 +252,11 @@ extension ObservedWriter {
 }
 
 extension DocumentSnapshot {
-  /// What tells it from others, and from itself at other times.
+  /// Distinguishes it from others, and from itself at other times.
   fileprivate var shown: String { "\(reference.path) \(Value.map(data()))" }
 }
 
-/// What one listener was shown.
+/// The snapshots of one listener.
 private final class ListenerRecord: Sendable {
   let query: Query
   private let snapshots = Guarded<[(shown: Shown, changes: Int, unreadable: Shown)]>([])
@@ -276,10 +275,10 @@ private final class ListenerRecord: Sendable {
 
   var last: Shown? { snapshots.withLock { $0.last?.shown } }
 
-  /// Throws unless the snapshots are some of `results`, in their order, the last one included.
+  /// Throws unless the snapshots are some of `results`, in order, including the last one.
   ///
-  /// - Parameter endings: results before which documents may have ended. They are removed one after
-  ///   the other, and listeners may see some of them gone and others not.
+  /// - Parameter endings: results before which documents may have expired. They are removed one
+  ///   after another, and listeners may see some of them gone and others not.
   func check(
     against results: [Shown], _ endings: Set<Int>, _ counts: inout ObservationCounts
   ) throws {
@@ -296,7 +295,7 @@ private final class ListenerRecord: Sendable {
             + " \(snapshot.shown)")
       }
       if number > 0 {
-        // A document may change in a field that a selection leaves out and the order goes by.
+        // A document may change in a field that a selection leaves out and that decides the order.
         guard
           found > place || snapshot.changes > 0
             || snapshot.unreadable != snapshots[number - 1].unreadable
@@ -319,9 +318,9 @@ private final class ListenerRecord: Sendable {
 }
 
 extension [String] {
-  /// Whether this is `before` without some of the documents that `after` lacks. Under a limit those
-  /// come in that `after` has and `before` has not: behind the others, or in front of them when the
-  /// limit keeps the last. As long as it is full, it may cut off some that `after` has.
+  /// Whether this is `before` without some of the documents that `after` lacks. Under a limit,
+  /// documents move up that `after` has and `before` does not: after the others, or before them if
+  /// the limit keeps the last ones. While the limit is full, it may cut off some that `after` has.
   fileprivate func isBetween(_ before: [String], _ after: [String]) -> Bool {
     let news = after.filter { !before.contains($0) }
     let common = after.filter { contains($0) }

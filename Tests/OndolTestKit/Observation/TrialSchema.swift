@@ -1,6 +1,6 @@
-// Schemas for histories: what each version makes of a document follows from its number. Documents
-// come that one of the versions cannot be made of, values change that conditions and orders ask
-// for, and names come up that no document had.
+// Schemas for histories: each version's result for a document follows from its number. Documents
+// appear that some version cannot upgrade, values change that conditions and orders use, and names
+// appear that no document had.
 
 package import Ondol
 
@@ -11,7 +11,7 @@ package enum TrialSchema {
   /// The field whose number says from which version on the document cannot be upgraded.
   package static let poison = "p"
 
-  /// Turns the fields of a document of version `from` into those of `version`.
+  /// Converts the fields of a document of version `from` to those of `version`.
   package static func upgrade(
     _ fields: inout [String: Value], from: Int, to version: Int
   ) throws {

@@ -1,15 +1,16 @@
-// One thread for all background tasks of the databases on simulated devices, which knows when none
-// of them can go on. That is what lets a test move the clock and find the work done.
+// One thread for all background tasks of the databases on simulated devices. It knows when none of
+// them can continue, which lets a test move the clock and then find the work done.
 
 internal import OndolEngine
 
-/// Runs tasks one after the other, and tells when there is nothing to run.
+/// Runs tasks one after another, and reports when there is nothing to run.
 final class BackgroundExecutor: TaskExecutor {
   fileprivate struct State: Sendable {
-    /// Jobs that wait or run, and one for those who are just being woken.
+    /// Jobs that wait or run, and one for the tasks that are being woken.
     var pending = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Who is told when nothing runs and nobody waits for that, so that nothing ever will.
+    /// The tasks to notify when nothing runs and nothing waits for that, so that nothing ever will
+    /// run.
     var watchers: [CheckedContinuation<Void, Never>] = []
   }
 
@@ -17,7 +18,7 @@ final class BackgroundExecutor: TaskExecutor {
   private let thread = IOThreads().makeWorker(named: "ondol-test")
 
   func enqueue(_ job: consuming ExecutorJob) {
-    // Unowned, because a job that must be consumed cannot be captured; it is run once, here.
+    // Unowned, because a closure cannot capture a job that must be consumed. It runs once, here.
     let job = UnownedJob(job)
     state.withLock { $0.pending += 1 }
     thread.enqueue { [self] in
@@ -30,8 +31,8 @@ final class BackgroundExecutor: TaskExecutor {
     wake { $0.pending -= 1 }
   }
 
-  /// Changes the state and has those go on who have waited for that. Until they do they count as
-  /// pending: somebody who asked in between would find that nothing runs.
+  /// Changes the state and resumes the tasks that have waited for that. Until they resume they
+  /// count as pending, because a check in between would find that nothing runs.
   private func wake(after change: (inout State) -> Void) {
     var woken = state.withLock { state in
       change(&state)
@@ -58,7 +59,7 @@ final class BackgroundExecutor: TaskExecutor {
     }
   }
 
-  /// Waits until nothing runs, nor will: whoever waits for that goes on first.
+  /// Waits until nothing runs or will run. Other waiting tasks resume first.
   func waitUntilStill() async {
     await withCheckedContinuation { watcher in
       wake { $0.watchers.append(watcher) }
@@ -67,7 +68,7 @@ final class BackgroundExecutor: TaskExecutor {
 }
 
 extension BackgroundExecutor.State {
-  /// Who goes on now that the last job has ended.
+  /// Returns the tasks that resume now that the last job has ended.
   fileprivate mutating func takeWoken() -> [CheckedContinuation<Void, Never>] {
     guard pending == 0 else { return [] }
     let woken = waiters.isEmpty ? watchers : waiters

@@ -1,12 +1,12 @@
-// For tests of what listens: whether a listener has something to tell, without waiting for what may
-// never come.
+// For tests of listeners: finds out whether a listener has something to deliver, without waiting
+// for something that may never come.
 
 public import Ondol
 
 extension Updates.Iterator {
-  /// The next element if the listener has something to tell, otherwise nil, and then it goes on
-  /// listening. All writes that returned before the call count: so nil says that they are told of,
-  /// or concern it not.
+  /// Returns the next element if the listener has one to deliver; otherwise nil, and the listener
+  /// continues. It accounts for all writes that returned before the call, so nil means that they
+  /// have been delivered or do not concern the listener.
   ///
   /// ```swift
   /// var results = items.snapshots.makeAsyncIterator()
@@ -15,15 +15,15 @@ extension Updates.Iterator {
   /// #expect(try await results.nextIfAny() == nil)
   /// ```
   ///
-  /// Writes of another process count once they have been noticed.
+  /// Writes of another process count once this process has noticed them.
   ///
   /// - Throws: as `next()`.
   public mutating func nextIfAny() async throws(DatabaseError) -> Element? { try await poll() }
 }
 
 extension ChangeFeed.Iterator {
-  /// The next commit's changes if there are any, otherwise nil, and then it goes on following. All
-  /// writes that returned before the call count.
+  /// Returns the next commit's changes if there are any; otherwise nil, and the feed continues. It
+  /// accounts for all writes that returned before the call.
   ///
   /// - Throws: as `next()`.
   public mutating func nextIfAny() async throws(DatabaseError) -> DatabaseChange? {

@@ -1,15 +1,15 @@
-// Time that passes when a test says so. A database on a simulated device looks at this clock and
-// sleeps by it, and its background tasks run on the clock's own thread. So letting time pass can
-// wait until everything has happened that was due, and no test needs to wait for real.
+// Time that passes when a test says so. A database on a simulated device reads this clock and
+// sleeps by it, and its background tasks run on the clock's own thread. So moving the clock can
+// wait until all due work is done, and no test needs to wait in real time.
 
 internal import Ondol
 internal import OndolEngine
 
 /// A clock that a test moves.
 ///
-/// Whatever a database does by the time, it does by this clock: times of commits and server
-/// timestamps, documents that end (`setTimeToLive(field:)`), syncs for `.periodic` durability,
-/// contents that are reclaimed after their lease or grace period, merges after a while of quiet.
+/// Everything that a database does by time uses this clock: times of commits and server timestamps,
+/// expiring documents (`setTimeToLive(field:)`), syncs for `.periodic` durability, reclaiming
+/// contents after their lease or grace period, and merges after a quiet period.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -19,33 +19,33 @@ internal import OndolEngine
 /// await clock.advance(by: .seconds(3600))  // what is due within the hour has happened
 /// ```
 ///
-/// A database elsewhere can look at the clock through `Database.Options.clock`; it sleeps by the
-/// system's, so what it does in the background comes by real time.
+/// A database elsewhere can read the clock through `Database.Options.clock`. It sleeps by the
+/// system's clock, so its background work follows real time.
 public final class ManualClock: Sendable {
   let time: StandingClock
-  /// Where the background tasks of those run who sleep by this clock.
+  /// Runs the background tasks of databases that sleep by this clock.
   let background = BackgroundExecutor()
 
-  /// A clock that stands.
+  /// Makes a clock that stands still.
   ///
-  /// - Parameter microseconds: the moment it shows, in microseconds since 1970; the first moment of
-  ///   2026 in UTC unless said otherwise.
+  /// - Parameter microseconds: the moment that it shows, in microseconds since 1970. The default is
+  ///   the first moment of 2026 in UTC.
   public init(microsecondsSince1970 microseconds: Int64 = 1_767_225_600_000_000) {
     time = StandingClock(microsecondsSince1970: microseconds)
   }
 
-  /// The moment the clock shows, in microseconds since 1970.
+  /// The moment that the clock shows, in microseconds since 1970.
   public var microsecondsSince1970: Int64 { time.now }
 
-  /// Lets time pass, and waits until all work is done that a database on a simulated device does in
-  /// the background by then. What is due at several moments happens in their order, each with the
+  /// Lets time pass, and waits until databases on simulated devices have done all background work
+  /// that is due by then. Work that is due at several moments happens in their order, each with the
   /// clock at its moment.
   ///
-  /// Work that waits for something of the test's own, such as a listener's loop on the main actor,
-  /// is not waited for.
+  /// It does not wait for work that waits for something of the test's own, such as a listener's
+  /// loop on the main actor.
   ///
-  /// - Parameter duration: how far the clock goes, to the microsecond. With nothing or less the
-  ///   clock stays, and only what is under way is waited for.
+  /// - Parameter duration: how far the clock moves, to the microsecond. For zero or a negative
+  ///   duration the clock stays, and the call waits only for the work that is under way.
   public func advance(by duration: Duration) async {
     let (sum, isOver) = time.now.addingReportingOverflow(max(0, duration.microseconds))
     let end = isOver ? .max : sum
@@ -59,22 +59,22 @@ public final class ManualClock: Sendable {
 
   // MARK: - Watching
 
-  /// A body waits, and nothing is left to run that could end the wait.
+  /// A body waits, and nothing that could end the wait is left to run.
   public struct Stuck: Error, Sendable, CustomStringConvertible {
-    /// What to look for.
+    /// The likely causes.
     public var description: String {
       "the body waits while nothing runs: for something that never comes, for time that nobody lets"
         + " pass, or for work that is not part of it"
     }
   }
 
-  /// Runs a test's body, and ends it with an error when it waits for ever, at once and whatever it
-  /// waits for.
+  /// Runs a test's body, and ends it at once with an error if it waits forever, whatever it waits
+  /// for.
   ///
   /// The body, its child tasks and the databases on devices with this clock run on the clock's own
-  /// thread, which knows when nothing is left to run. What runs elsewhere is not seen, and a body
-  /// that waits for it counts as stuck: the main actor, other actors with threads of their own,
-  /// `Task {}`, `Task.sleep`, databases that are on no device.
+  /// thread, which knows when nothing is left to run. It does not see work that runs elsewhere: the
+  /// main actor, other actors with threads of their own, `Task {}`, `Task.sleep`, and databases
+  /// that are not on a device. A body that waits for such work counts as stuck.
   ///
   /// ```swift
   /// let database = try await clock.watch {
@@ -84,10 +84,10 @@ public final class ManualClock: Sendable {
   /// }
   /// ```
   ///
-  /// - Parameter body: what is to come to its end.
-  /// - Returns: what `body` returns, once nothing runs any more.
-  /// - Throws: what `body` throws; `Stuck` when it waits while nothing runs. It is cancelled then,
-  ///   and may go on waiting.
+  /// - Parameter body: the code that must come to its end.
+  /// - Returns: the result of `body`, after nothing runs any more.
+  /// - Throws: the error of `body`; `Stuck` if it waits while nothing runs. It is cancelled then,
+  ///   and may continue to wait.
   public func watch<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Result {

@@ -1,9 +1,9 @@
-// What a database says in the background while its device has power. Without power all it does
-// fails, as the test has ordered, and hundreds of seeds would fill the output with that.
+// A database's background log while its device has power. Without power everything that it does
+// fails, as the test has ordered, and hundreds of seeds would fill the output with those messages.
 
 internal import Logging
 
-/// Hands on what is said as long as there is power.
+/// Passes messages on as long as there is power.
 struct PoweredLog: LogHandler {
   private var base: any LogHandler
   private let fileSystem: SimulatedFileSystem

@@ -1,41 +1,42 @@
-// Chance that can be had again. Every random decision of a simulation comes from one of these, so a
-// failure is repeated by its seed alone.
+// Repeatable random numbers. Every random decision of a simulation comes from one of these, so its
+// seed alone repeats a failure.
 
 /// Random numbers that are the same for the same seed.
 ///
 /// A generator for everything in the standard library that takes one, as in
 /// `items.randomElement(using: &random)`. The algorithm is SplitMix64: good enough to scatter test
-/// cases, and no secret.
+/// cases, and not secure.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// A generator at the beginning of the seed's numbers.
+  /// Makes a generator at the beginning of the seed's numbers.
   public init(seed: UInt64) {
     state = seed
   }
 
-  /// Sixty-four random bits.
+  /// Returns sixty-four random bits.
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     return Self.scramble(state)
   }
 
-  /// A number in `0..<bound`; `bound` is positive.
+  /// Returns a number in `0..<bound`; `bound` is positive.
   package mutating func below(_ bound: Int) -> Int {
     Int(truncatingIfNeeded: next() % UInt64(bound))
   }
 
-  /// True in `favourable` of `cases` draws.
+  /// Returns true in `favourable` of `cases` draws.
   package mutating func chance(_ favourable: Int, in cases: Int) -> Bool {
     below(cases) < favourable
   }
 
-  /// One of `elements`, which must not be empty.
+  /// Returns one of `elements`, which must not be empty.
   package mutating func pick<Element>(_ elements: [Element]) -> Element {
     elements[below(elements.count)]
   }
 
-  /// At most so many of `elements`, as far from each other as they can be; all without a count.
+  /// Returns at most a number of `elements`, as far from each other as possible; all of them
+  /// without a number.
   package mutating func evenlySpread<Element>(
     _ count: Int?, of elements: [Element]
   ) -> [Element] {
@@ -58,8 +59,8 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
     return bytes
   }
 
-  /// A seed of its own for every pair of numbers, so that one case does not shift the chance of
-  /// another.
+  /// Returns a seed of its own for every pair of numbers, so that one case does not shift the
+  /// random numbers of another.
   package static func derive(_ seed: UInt64, _ number: Int) -> UInt64 {
     scramble(seed ^ scramble(UInt64(truncatingIfNeeded: number) &+ 0x9E37_79B9_7F4A_7C15))
   }

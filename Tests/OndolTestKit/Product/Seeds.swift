@@ -1,5 +1,5 @@
-// Which seeds a randomised test runs with: few by default, so that everybody runs them, and many
-// where there is time. One seed alone repeats a failure.
+// The seeds of a randomised test: few by default, so that everybody runs them, and many if there is
+// time. One seed alone repeats a failure.
 //
 //   ONDOL_LONG=1   eight times as many; `Scripts/test --long` sets it
 //   ONDOL_FEW=1    an eighth of them; `Scripts/test --sanitize` sets it
@@ -7,21 +7,21 @@
 
 internal import Foundation
 
-/// Seeds for tests that leave something to chance.
+/// Seeds for randomised tests.
 ///
-/// With swift-testing each seed is a case of its own, named when it fails:
+/// With swift-testing each seed is a separate case, which a failure names:
 ///
 /// ```swift
 /// @Test(arguments: Seeds.first(100)) func survives(seed: UInt64) async throws { … }
 /// ```
 ///
 /// With XCTest, or inside one case, `forEach(_:_:)` prints the seed that failed. The environment
-/// decides how many there are: `ONDOL_SEED=17` runs seed 17 alone, `ONDOL_LONG=1` eight times as
-/// many as asked for, `ONDOL_FEW=1` an eighth.
+/// decides the number of seeds: `ONDOL_SEED=17` runs seed 17 alone, `ONDOL_LONG=1` eight times as
+/// many as requested, `ONDOL_FEW=1` an eighth.
 public enum Seeds {
   private static let factor = 8
 
-  /// The seeds from 1 to `count`, unless the environment says otherwise.
+  /// Returns the seeds from 1 to `count`, unless the environment says otherwise.
   public static func first(_ count: Int) -> [UInt64] {
     let environment = ProcessInfo.processInfo.environment
     if let seed = environment["ONDOL_SEED"].flatMap({ UInt64($0) }) { return [seed] }
@@ -33,13 +33,13 @@ public enum Seeds {
     return Array(1...UInt64(count))
   }
 
-  /// Runs `body` with each of `first(count)`, one after the other, until one throws. Its seed is
-  /// printed, with how to repeat it.
+  /// Runs `body` with each of `first(count)`, one after another, until one throws. Then it prints
+  /// the seed, and how to repeat it.
   ///
   /// - Parameters:
-  ///   - count: how many seeds, at least one.
-  ///   - body: gets the seed.
-  /// - Throws: what `body` throws.
+  ///   - count: the number of seeds, at least one.
+  ///   - body: receives the seed.
+  /// - Throws: the error of `body`.
   public static func forEach(
     _ count: Int, _ body: (UInt64) async throws -> Void
   ) async throws {

@@ -1,6 +1,7 @@
-// A device that a test can do to what life does to real ones: take its power, kill the process,
-// fill it up, have its operations fail. The files are in memory, in `SimulatedFileSystem`, whose
-// rules of what a power cut leaves are in PowerCut.swift; here is what an app's tests see of it.
+// A device that a test can treat as life treats real ones: it can cut the power, kill the process,
+// fill the device, and make its operations fail. The files are in memory, in `SimulatedFileSystem`,
+// and PowerCut.swift has the rules for what a power cut leaves. This file has the part that an
+// app's tests use.
 
 internal import Logging
 public import Ondol
@@ -8,9 +9,9 @@ internal import OndolEngine
 
 /// A device in memory that keeps databases through power cuts.
 ///
-/// A database is opened on it by `Database.open(at:options:on:)` and used like any other. What was
-/// written and not synced may be there after a power cut, or not, or in part; the seed decides
-/// which, as freely as a real device may.
+/// Open a database on it with `Database.open(at:options:on:)` and use it like any other. After a
+/// power cut, unsynced writes may exist, or not, or in part. The seed decides which, as freely as a
+/// real device may.
 ///
 /// ```swift
 /// let device = SimulatedDevice(seed: seed)
@@ -25,11 +26,11 @@ internal import OndolEngine
 /// concurrent tasks run, Swift decides: a test that is to repeat exactly uses the database from one
 /// task.
 public final class SimulatedDevice: Sendable {
-  /// What the operations of a device are to databases.
+  /// The kinds of operations that databases make on a device.
   public enum Operation: Sendable, Hashable, CaseIterable {
     /// Opening a file, or reading its bytes, its size or a directory's names.
     case read
-    /// Writing bytes, making or removing a file, setting space aside.
+    /// Writing bytes, creating or removing a file, reserving space.
     case write
     /// Making the bytes of a file or the names of a directory survive a power cut.
     case sync
@@ -40,7 +41,7 @@ public final class SimulatedDevice: Sendable {
     var random: SeededRandom
     /// Databases opened in this life of the device.
     var open: [OpenDatabase] = []
-    /// Those of earlier lives, whose background work is still to be ended.
+    /// Those of earlier lives, whose background work must still be ended.
     var lost: [OpenDatabase] = []
   }
 
@@ -50,16 +51,16 @@ public final class SimulatedDevice: Sendable {
 
   private static let inputOutputError: Int32 = 5
 
-  /// Decides all that is left to chance.
+  /// Decides everything random.
   public let seed: UInt64
   /// The time on the device.
   public let clock: ManualClock
   private let state: Guarded<State>
 
-  /// An empty device, as large as need be.
+  /// Makes an empty device without a size limit.
   ///
   /// - Parameters:
-  ///   - seed: decides all that is left to chance; see `Seeds`.
+  ///   - seed: decides everything random; see `Seeds`.
   ///   - clock: the time on the device. Several devices may share a clock.
   public init(seed: UInt64 = 1, clock: ManualClock = ManualClock()) {
     self.seed = seed
@@ -70,16 +71,16 @@ public final class SimulatedDevice: Sendable {
 
   // MARK: - Power
 
-  /// Takes the power, now. Calls on databases that are open on the device throw from here on; what
-  /// they had not synced is at risk. The power is back when the next database is opened.
+  /// Cuts the power now. Calls on databases that are open on the device throw from here on, and
+  /// their unsynced writes are at risk. The power returns when the next database is opened.
   public func powerCut() {
     state.withLock { state in
       state.fileSystem.state.withLock { $0.hasPower = false }
     }
   }
 
-  /// Takes the power after so many more operations, in the middle of whatever a database does then.
-  /// With a loop from 0 on a test tries every moment of what it does:
+  /// Cuts the power after a number of further operations, in the middle of whatever a database does
+  /// then. With a loop from 0 on, a test tries every moment of its work:
   ///
   /// ```swift
   /// let before = device.operations
@@ -87,16 +88,16 @@ public final class SimulatedDevice: Sendable {
   /// let needed = device.operations - before  // now as many devices, each cut a step later
   /// ```
   ///
-  /// - Parameter operations: how many writes and syncs still succeed. Reads are not counted.
+  /// - Parameter operations: the number of writes and syncs that still succeed. Reads do not count.
   public func powerCut(after operations: Int) {
     state.withLock { state in
       state.fileSystem.cutPower(before: state.fileSystem.operations + max(0, operations))
     }
   }
 
-  /// Kills the process that uses the device: all that was written is there, synced or not, and only
-  /// what a database had in memory alone is gone. Calls on databases that were open throw; open
-  /// them again. What was not synced is still at risk of a power cut.
+  /// Kills the process that uses the device. All writes exist, synced or not, and only data that a
+  /// database had in memory alone is gone. Calls on open databases throw; open them again. Unsynced
+  /// writes are still at risk of a power cut.
   public func kill() {
     state.withLock { state in
       guard state.fileSystem.hasPower else { return }
@@ -105,24 +106,24 @@ public final class SimulatedDevice: Sendable {
     }
   }
 
-  /// Whether the device has power; false between a power cut and the next opening.
+  /// Whether the device has power; false between a power cut and the next open.
   public var hasPower: Bool { state.withLock { $0.fileSystem.hasPower } }
 
-  /// Writes and syncs so far, each part of one counted.
+  /// The number of writes and syncs so far, with each part of one counted.
   public var operations: Int { state.withLock { $0.fileSystem.operations } }
 
   // MARK: - Failures
 
-  /// Has operations of one kind fail, with the system's error for a broken device (`EIO`).
+  /// Makes operations of one kind fail, with the system's error for a broken device (`EIO`).
   ///
-  /// What becomes of the database is that of a real one: a read that failed is read anew next time;
-  /// a failed sync, or a failed write to its log, ends writing with `.unavailable` until the
-  /// database is opened again. Several calls add up.
+  /// The database behaves as on a real device: it repeats a failed read next time, and a failed
+  /// sync, or a failed write to its log, ends writing with `.unavailable` until the database is
+  /// reopened. Several calls add up.
   ///
   /// - Parameters:
-  ///   - operation: the kind.
-  ///   - successes: how many of these succeed before.
-  ///   - forGood: whether all fail from then on, and not only one.
+  ///   - operation: the kind of operation.
+  ///   - successes: the number of these that succeed first.
+  ///   - forGood: whether all fail from then on, instead of only one.
   public func fail(_ operation: Operation, after successes: Int = 0, forGood: Bool = false) {
     let fault = Fault(
       failing: operation.kinds, after: max(0, successes), errno: Self.inputOutputError,
@@ -132,24 +133,25 @@ public final class SimulatedDevice: Sendable {
     }
   }
 
-  /// Takes back all that `fail` ordered.
+  /// Cancels everything that `fail` ordered.
   public func repair() {
     state.withLock { $0.fileSystem.inject([]) }
   }
 
-  /// Bytes that all files together may take; nil, at first, for no limit. What there is stays, also
-  /// when it is more. A full device has writes throw `.resourceExhausted`; deletes go on.
+  /// The largest total size of all files in bytes; nil, the initial value, for no limit. Existing
+  /// bytes stay, even if they exceed it. On a full device writes throw `.resourceExhausted`, and
+  /// deletes still work.
   public var capacity: Int? {
     get { state.withLock { $0.fileSystem.capacity } }
     set { state.withLock { $0.fileSystem.setCapacity(newValue) } }
   }
 
-  /// Bytes that files take, space set aside included.
+  /// The size of all files in bytes, including reserved space.
   public var usedBytes: Int { state.withLock { $0.fileSystem.used } }
 
   // MARK: - Opening
 
-  /// The world of a database that is opened now, and the options for it.
+  /// Returns the world of a database that is opened now, and the options for it.
   fileprivate func start(
     _ options: Database.Options
   ) async -> (Environment, Database.Options) {
@@ -161,7 +163,7 @@ public final class SimulatedDevice: Sendable {
       defer { state.lost = [] }
       return (state.fileSystem, state.random.next(), state.lost)
     }
-    // They can do nothing any more, but their tasks would go on trying.
+    // They can do nothing any more, but their tasks would continue to try.
     for former in lost { try? await former.database?.close() }
     let random = Guarded(SeededRandom(seed: seed))
     let environment = Environment(
@@ -177,7 +179,7 @@ public final class SimulatedDevice: Sendable {
     return (environment, options)
   }
 
-  /// Keeps in mind that the database is on this device.
+  /// Records that the database is on this device.
   fileprivate func note(_ database: Database) {
     state.withLock { state in
       state.open.removeAll { $0.database == nil }
@@ -187,7 +189,7 @@ public final class SimulatedDevice: Sendable {
 }
 
 extension SimulatedDevice.State {
-  /// Goes on with what is left, as full and as broken as before.
+  /// Continues with the remaining files, as full and as broken as before.
   fileprivate mutating func startAnew(with storage: SimulatedStorage) {
     let next = SimulatedFileSystem(storage: storage)
     let (operations, faults, capacity) = fileSystem.state.withLock {
@@ -208,21 +210,21 @@ extension SimulatedDevice: CustomStringConvertible {
 }
 
 extension Database {
-  /// Opens the database in a directory of a simulated device, making one when there is none, as
-  /// `open(at:options:)` does on a real one. After a power cut the device has power again, and what
-  /// survived is recovered.
+  /// Opens the database in a directory of a simulated device, and creates it if it does not exist,
+  /// as `open(at:options:)` does on a real one. After a power cut the device has power again, and
+  /// the database recovers what survived.
   ///
-  /// Time is the device's clock, and automatic ids come from the device's seed unless
-  /// `Options.automaticID` makes them; `Options.clock` is not asked. Copies made by
-  /// `backup(to:progress:)` are on the device, too, and URLs of files lead nowhere. With
-  /// `.readOnly` access the database follows its writer when the clock moves, or by `refresh()`.
-  /// Without power nothing is logged.
+  /// Time comes from the device's clock, and automatic ids come from the device's seed unless
+  /// `Options.automaticID` makes them. `Options.clock` is ignored. Copies from
+  /// `backup(to:progress:)` are on the device as well, and URLs of files lead nowhere. With
+  /// `.readOnly` access the database follows its writer when the clock moves, or on `refresh()`.
+  /// Without power the database logs nothing.
   ///
   /// - Parameters:
-  ///   - path: any name; the device has a directory for each.
+  ///   - path: any name. The device has a directory for each.
   ///   - options: as on a real device.
-  ///   - device: where the files are.
-  /// - Throws: as `open(at:options:)`; `.internal` when an operation fails that the device was told
+  ///   - device: the device for the files.
+  /// - Throws: as `open(at:options:)`; `.internal` if an operation fails that the device was told
   ///   to fail.
   public static func open(
     at path: String, options: Options = Options(), on device: SimulatedDevice
@@ -235,7 +237,7 @@ extension Database {
 }
 
 extension SimulatedDevice.Operation {
-  /// What it is to the file system.
+  /// The file system's kinds for it.
   fileprivate var kinds: Set<OperationKind> {
     switch self {
     case .read: [.open, .read]
@@ -249,7 +251,7 @@ extension SeededRandom {
   private static let letters = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
-  /// Twenty letters and digits, as databases make ids.
+  /// Twenty letters and digits, in the form of a database's ids.
   fileprivate mutating func documentID() -> String {
     String((0..<20).map { _ in Self.letters[below(Self.letters.count)] })
   }

@@ -1,9 +1,9 @@
-// From a query of the model to one of the library, by the calls an app makes.
+// Converts a query of the model to one of the library, with the calls that an app makes.
 
 package import Ondol
 
 extension ModelQuery {
-  /// The same query by the public calls.
+  /// Returns the same query, built with the public calls.
   package func build(in database: Database) -> Query {
     var query: Query
     if let group {

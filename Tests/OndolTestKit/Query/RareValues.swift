@@ -1,6 +1,6 @@
-// Values that few documents have, drawn for random documents and conditions beside those that most
-// have: decimals, of which some are integers or doubles of the same worth, and arrays in arrays.
-// They are few, so that they meet each other and the numbers beside them.
+// Rare values, drawn for random documents and conditions beside the common ones: decimals, some of
+// which equal integers or doubles, and arrays in arrays. There are few of them, so that they meet
+// each other and the neighbouring numbers.
 
 package import Ondol
 
@@ -8,7 +8,7 @@ extension SeededRandom {
   /// Decimals around the small integers and halves that other values are.
   package mutating func decimal() -> Value {
     let texts = ["0.1", "0.5", "1", "1.25", "2", "2.75", "-0.5", "3.1", "1e-20"]
-    // Each of them is a decimal.
+    // Each text is a valid decimal.
     return DecimalValue(pick(texts)).map { .decimal($0) } ?? .null
   }
 
@@ -25,7 +25,7 @@ extension SeededRandom {
     chance(1, in: 8) ? decimal() : .integer(Int64(below(limit)))
   }
 
-  /// What an array of small integers has now and then: an array, or a decimal.
+  /// An occasional element of an array of small integers: an array, or a decimal.
   package mutating func element(below limit: Int) -> Value {
     switch below(12) {
     case 0: grid()

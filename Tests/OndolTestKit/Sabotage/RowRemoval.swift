@@ -1,5 +1,5 @@
-// Rows of a database of documents taken away behind its back, in files that are in memory. What
-// notices is the matter of whoever takes them: the suite's own audit, or the database's check.
+// Removes rows of a document database without the database's knowledge, in files in memory. The
+// caller decides what must notice: the suite's own audit, or the database's check.
 
 internal import Ondol
 package import OndolEngine
@@ -22,8 +22,8 @@ package enum RowRemoval {
     }
   }
 
-  /// The keys of rows outside the catalog that are wanted, by their keys and the lengths of their
-  /// values.
+  /// Returns the keys of wanted rows outside the catalog, selected by their keys and the lengths of
+  /// their values.
   package static func keys(
     _ environment: Environment, where isWanted: (_ key: [UInt8], _ valueLength: Int) -> Bool
   ) async throws -> [[UInt8]] {
@@ -46,7 +46,7 @@ package enum RowRemoval {
     }
   }
 
-  /// Takes a row away.
+  /// Removes a row.
   package static func remove(_ key: [UInt8], _ environment: Environment) async throws {
     try await withEngine(environment) { engine in
       var batch = Batch()

@@ -1,13 +1,13 @@
-// How soon the suites notice what was planted. A suite that finds nothing shows something only if
-// it finds what is there: so promises are broken on purpose, one at a time, and the crashes,
-// histories or rows until that is noticed are counted.
+// How soon the suites notice a planted fault. A suite that finds nothing means something only if it
+// finds existing faults. So promises are broken on purpose, one at a time, and the trial counts the
+// crashes, histories or rows until a suite notices.
 
 internal import Ondol
 internal import OndolEngine
 
 /// A promise that can be broken.
 package enum PlantedFault: Sendable, Hashable {
-  /// The disk swallows syncs of one kind.
+  /// The disk drops syncs of one kind.
   case swallowedSync(Sabotage)
   /// `.power` is acknowledged as early as `.process`.
   case acknowledgesEarly
@@ -29,12 +29,12 @@ package enum PlantedFault: Sendable, Hashable {
     }
   }
 
-  /// What is counted, as in `crashes`.
+  /// The noun of the cases, as in `crashes`.
   package var cases: String {
     if case .task = self { "histories" } else { "crashes" }
   }
 
-  /// Cases until it is noticed; nil when it is not within `limit`.
+  /// Returns the number of cases until it is noticed; nil if it is not noticed within `limit`.
   package func casesUntilNoticed(seed: UInt64, limit: Int) throws -> Int? {
     switch self {
     case .swallowedSync(let sabotage):
@@ -62,21 +62,21 @@ package enum PlantedFault: Sendable, Hashable {
 
   private func crash(_ test: CrashTest, _ limit: Int) -> Int? {
     let report = test.crashUntilBroken(limit)
-    // The crash at which it was noticed is not in the count of those that were survived.
+    // The crash that noticed it is not in the count of those that were survived.
     return report.violation == nil ? nil : report.crashes + 1
   }
 }
 
-/// Rows taken away from a sound database, one at a time, and what `verify` says to that.
+/// The rows removed from a sound database, one at a time, and the result of `verify`.
 package struct LostRows: Sendable, CustomStringConvertible {
   package var rows = 0
   package var noticed = 0
-  /// The keys of those that were not.
+  /// The keys of the missed ones.
   package var missed: [[UInt8]] = []
 
   package var description: String { "\(noticed) of \(rows) rows that were taken away" }
 
-  /// Takes away every row of the indexes of a database of twenty commits.
+  /// Removes every row of the indexes of a database of twenty commits.
   package static func ofIndexes(seed: UInt64) throws -> LostRows {
     let fileSystem = SimulatedFileSystem()
     try RowRemoval.inSimulation(fileSystem, seed: seed) { environment in
@@ -88,7 +88,7 @@ package struct LostRows: Sendable, CustomStringConvertible {
       try await subject.close()
     }
     let keys = try RowRemoval.inSimulation(fileSystem, seed: seed) { environment in
-      // Rows that have no value are those of indexes.
+      // Rows without a value belong to indexes.
       try await RowRemoval.keys(environment) { _, valueLength in valueLength == 0 }
     }
     var lost = LostRows()

@@ -1,31 +1,31 @@
-// Golden scripts: texts of commands, each with what it is expected to print. A reviewer reads what
-// the code does, and a change of behaviour is a change of a text. The idea is that of CockroachDB's
+// Golden scripts: texts of commands, each with its expected output. A reviewer reads what the code
+// does, and a change of behaviour is a change of a text. The idea is that of CockroachDB's
 // datadriven tests.
 //
-//   # What stands before a command in such lines is for people.
+//   # Such lines before a command are comments.
 //   command word word
 //   lines that belong to the command
 //   ----
-//   what it prints
+//   its output
 //
-// An empty line ends a step, so an empty line that is printed is written as "<empty>". What a
-// script does is up to the suite that runs it; ONDOL_REWRITE=1 writes into the scripts what was
-// printed instead of comparing, for a reviewer to look at.
+// An empty line ends a step, so an empty output line is written as "<empty>". The suite that runs a
+// script defines its commands. ONDOL_REWRITE=1 writes the output into the scripts instead of
+// comparing it, for a reviewer to check.
 
 internal import Foundation
 
 /// A script, read from a file.
 package struct GoldenScript: Sendable, CustomStringConvertible {
-  /// A command with what belongs to it.
+  /// A command with its arguments and output.
   package struct Step: Sendable {
-    /// The command's name and the words behind it.
+    /// The command's name and the words after it.
     package var name: String
     package var words: [String]
     package var lines: [String] = []
     fileprivate var expected: [String] = []
-    /// Where its first line is, from 1.
+    /// The number of its first line, from 1.
     fileprivate var place: Int
-    /// Where what it prints begins and ends among the lines of the script.
+    /// The range of its output among the lines of the script.
     fileprivate var output = 0..<0
   }
 
@@ -81,9 +81,9 @@ package struct GoldenScript: Sendable, CustomStringConvertible {
     return steps
   }
 
-  /// Carries the steps out in their order, and throws where one does not print what it should.
+  /// Runs the steps in order, and throws if the output of one differs.
   ///
-  /// - Parameter run: does what a step says and returns what it prints. What it throws is printed.
+  /// - Parameter run: runs a step and returns its output. An error is printed.
   package func check(_ run: (Step) async throws -> String) async throws {
     var differences: [String] = []
     var rewritten = text
@@ -132,6 +132,6 @@ extension GoldenScript.Step {
     return Dictionary(pairs) { _, last in last }
   }
 
-  /// The error of a step that no suite knows.
+  /// The error for a step that the suite does not know.
   package var unknown: BrokenInvariant { BrokenInvariant("nobody knows the command \(name)") }
 }

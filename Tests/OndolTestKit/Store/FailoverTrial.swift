@@ -1,26 +1,25 @@
-// Three processes on one store whose server dies again and again, before or after it has done what
-// it was asked for: a standby takes over that has every commit somebody was told of, and of the
-// others some. Requests and answers are lost besides, and groups come late, after their sender has
-// given them up. Versions are forgotten meanwhile.
+// Three processes on one store whose server dies again and again, before or after it has handled a
+// request. A standby takes over that has every acknowledged commit, and some of the others.
+// Requests and answers are lost as well, groups arrive late, after their sender has given them up,
+// and versions are forgotten.
 //
-// Whatever happens: a commit that was acknowledged is there, once, under the number that was told;
-// one that was said not to have happened is not there; numbers have no gap; what is added to a
-// guarded row is never lost; whoever listens or reads the history is told of every commit, in
-// order.
+// The promises hold whatever happens. An acknowledged commit exists once, under its reported
+// number. A commit reported as not happened does not exist. Numbers have no gap. An addition to a
+// guarded row is never lost. A listener or reader of the history receives every commit, in order.
 
 internal import OndolEngine
 
-/// What a trial came upon.
+/// The counts of a trial.
 package struct FailoverCounts: Sendable {
   package var failovers = 0
-  /// Commits that the servers which died had and their standbys had not; nobody was told of them.
+  /// Commits that dead servers had and their standbys did not. Nobody had received them.
   package var lostWithServers = 0
   package var commits = 0
   /// Answers and requests that were lost.
   package var silences = 0
   /// Groups that were committed after their sender had given them up.
   package var late = 0
-  /// Commits that were said not to have happened.
+  /// Commits that were reported as not happened.
   package var refused = 0
 
   package init() {}
@@ -35,7 +34,7 @@ package struct FailoverCounts: Sendable {
   }
 }
 
-/// A promise that was not kept.
+/// A broken promise.
 package struct FailoverFault: Error, CustomStringConvertible {
   package let description: String
 }
@@ -52,23 +51,23 @@ package struct FailoverTrial: Sendable {
   private let store: SimulatedStore
   private let environment: Environment
 
-  /// A commit as its writer was told of it.
+  /// A commit as its writer was told.
   private struct Told: Sendable {
     var key: [UInt8]
-    /// Nil when it was said not to have happened.
+    /// Nil if it was reported as not happened.
     var sequence: SequenceNumber?
     var addsOne: Bool
   }
 
-  /// Marks commits of which listeners are told.
+  /// Marks commits that listeners receive.
   private final class Note: Sendable {}
 
-  /// Runs until the server has died so often.
+  /// Runs until the server has died this many times.
   package static func run(seed: UInt64, failovers: Int) throws -> FailoverCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
-      // The server has a clock of its own: in the other one a nap of half a minute takes no time,
-      // so that whoever comes on slowly would be thought dead.
+      // The server has a clock of its own. In the other one a pause of half a minute takes no time,
+      // so a slow process would be considered dead.
       let machine = SimulatedWorld(seed: seed ^ 1, threads: executor)
       defer { withExtendedLifetime((world, machine)) {} }
       let store = SimulatedStore(
@@ -134,9 +133,9 @@ package struct FailoverTrial: Sendable {
 
   private var isOver: Bool { store.trips.failovers >= failovers }
 
-  // MARK: - Those who work
+  // MARK: - Tasks
 
-  /// Commits one behind the other, each with a key of its own; every third adds one to a row.
+  /// Makes commits one after another, each with a key of its own. Every third adds one to a row.
   private func write(to engine: Engine, _ writer: Int) async throws -> [Told] {
     var told: [Told] = []
     while !isOver {
@@ -185,7 +184,7 @@ package struct FailoverTrial: Sendable {
     (bytes ?? []).reduce(0) { $0 << 8 | Int($1) }
   }
 
-  /// Has the store forget now and then what nobody reads any more.
+  /// Makes the store forget, from time to time, versions that nothing reads any more.
   private func forget(_ engines: [Engine]) async {
     var turn = 0
     while !isOver {
@@ -205,7 +204,7 @@ package struct FailoverTrial: Sendable {
       do throws(EngineError) {
         heard += try await history.next()
       } catch {
-        // The first time nobody waits.
+        // The first time nothing waits.
         guard case .unreachable = error else { throw error }
       }
       await environment.rest(3_000)
@@ -263,7 +262,7 @@ package struct FailoverTrial: Sendable {
   }
 }
 
-/// Hears of commits and checks that each comes, in order.
+/// Receives commits and checks that each comes, in order.
 private final class Listener: Sendable {
   private struct State {
     var last = SequenceNumber.zero
@@ -281,7 +280,7 @@ private final class Listener: Sendable {
     }
   }
 
-  /// - Parameter before: the commit behind which a step begins; the one before where it is one.
+  /// - Parameter before: the commit after which a step begins; the previous one if it is a commit.
   private static func take(
     _ sequence: SequenceNumber, behind before: SequenceNumber?, _ state: Guarded<State>
   ) {

@@ -1,17 +1,17 @@
-// A process's way to a store, which a test can cut: from then on no call is answered, as when the
-// process has died in the middle of whatever it was doing. What it was about to do never happens;
-// or, where the process was only stopped, a long time later.
+// A process's connection to a store, which a test can cut. From then on no call is answered, as if
+// the process had died in the middle of its work. Its next request never happens; or, if the
+// process was only stopped, it happens a long time later.
 
 package import OndolEngine
 internal import Synchronization
 
-/// A `RemoteStore` that another one is behind, until the process dies.
+/// A `RemoteStore` that passes calls to another one, until the process dies.
 package final class MortalStore: RemoteStore {
   private let store: any RemoteStore
   private let isDead = Atomic(false)
   private let isStopped = Atomic(false)
 
-  /// How many calls it has left.
+  /// The number of calls left.
   private let calls = Atomic(Int.max)
   private let goesOn = Atomic(false)
 
@@ -24,12 +24,12 @@ package final class MortalStore: RemoteStore {
   /// Ends the process, as far as the store can tell.
   package func die() { isDead.store(true, ordering: .sequentiallyConsistent) }
 
-  /// Ends the process at the call behind so many.
+  /// Ends the process at the call after this many.
   package func die(behind calls: Int) { self.calls.store(calls, ordering: .relaxed) }
 
   package var hasDied: Bool { isDead.load(ordering: .sequentiallyConsistent) }
 
-  /// Stops the process at the call behind so many, until it goes on.
+  /// Stops the process at the call after this many, until it continues.
   package func stop(behind calls: Int) {
     goesOn.store(true, ordering: .relaxed)
     self.calls.store(calls, ordering: .relaxed)
@@ -37,7 +37,7 @@ package final class MortalStore: RemoteStore {
 
   package var hasStopped: Bool { isStopped.load(ordering: .sequentiallyConsistent) }
 
-  /// Has a process that was stopped do what it was about to do.
+  /// Lets a stopped process make its next request.
   package func goOn() {
     calls.store(.max, ordering: .relaxed)
     isStopped.store(false, ordering: .sequentiallyConsistent)

@@ -1,5 +1,5 @@
-// The contents of a simulated store, in parts, with the newest commit when each was put: what loses
-// commits loses the parts behind them.
+// The contents of a simulated store, in parts, with the newest commit when each was put: a loss of
+// commits also loses the later parts.
 
 package import OndolEngine
 
@@ -36,7 +36,7 @@ struct SimulatedContents: Sendable {
 
   mutating func remove(_ id: [UInt8]) { contents[id] = nil }
 
-  /// Loses what was put behind a later commit than this, or behind this one as well.
+  /// Loses the parts that were put after a later commit than this, or after this one as well.
   mutating func lose(behind head: SequenceNumber, orAtIt isAtIt: Bool) {
     for (id, parts) in contents {
       let kept = parts.filter { isAtIt ? $0.value.behind < head : $0.value.behind <= head }
@@ -51,13 +51,13 @@ struct SimulatedContents: Sendable {
 }
 
 extension SimulatedStore {
-  /// Parts of contents that it keeps.
+  /// The number of kept parts.
   package var partCount: Int { state.withLock { $0.contents.partCount } }
 
   /// Changes a byte of this part of every content.
   package func damage(part: Int) { state.withLock { $0.contents.damage(part: part) } }
 
-  /// Loses all parts, as whoever deletes from a server's tables by hand.
+  /// Loses all parts, as if someone deleted from a server's tables by hand.
   package func loseContents() { state.withLock { $0.contents = SimulatedContents() } }
 
   package func putContent(

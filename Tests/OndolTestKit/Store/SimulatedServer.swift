@@ -1,13 +1,13 @@
-// What the simulated store's server has, and what it does with what it is asked for. A plain value:
-// the store keeps it under a lock, and is the network in front of it.
+// The state of the simulated store's server, and its handling of requests. It is a plain value: the
+// store keeps it under a lock, and acts as the network before it.
 
 import OndolEngine
 
-/// What it has, and what is on its way to it.
+/// Its data, and the requests on their way to it.
 struct SimulatedServer {
   struct Version {
     var sequence: SequenceNumber
-    /// Nil when the row was deleted.
+    /// Nil if the row was deleted.
     var value: [UInt8]?
   }
 
@@ -38,29 +38,29 @@ struct SimulatedServer {
 
   /// In the order of their bytes.
   var keys: [[UInt8]] = []
-  /// Of each key, oldest first.
+  /// The versions of each key, oldest first.
   var versions: [[UInt8]: [Version]] = [:]
-  /// Behind the floor.
+  /// The commits after the floor.
   var log: [Logged] = []
   var head = CommitPoint(sequence: .zero, time: 0)
-  /// What commits have said, oldest first.
+  /// The annotations of commits, oldest first.
   var history: [Kept] = []
-  /// Beside the rows.
+  /// Contents, in addition to the rows.
   var contents = SimulatedContents()
-  /// The newest commit that a standby has, as far as anybody can know.
+  /// The newest commit that a standby has, as far as a client can know.
   var durable = SequenceNumber.zero
   /// Groups that are still under way.
   var late: [RemoteGroup] = []
-  /// The newest commit of which no older version is told any more.
+  /// The newest commit before which older versions may no longer be read.
   var floor = CommitPoint(sequence: .zero, time: 0)
-  /// Origins that may commit no more.
+  /// Origins that may no longer commit.
   var fenced: Set<Int64> = []
   var pins: [Int64: Pin] = [:]
-  /// Keyspaces that are no more, with the newest commit when they went.
+  /// Dropped keyspaces, with the newest commit when they went.
   var dropped: [(keyspace: UInt32, at: SequenceNumber)] = []
   var waiters: [UInt64: Waiter] = [:]
   var lastWaiter: UInt64 = 0
-  /// Whether nobody can reach it, and who is told.
+  /// Whether it is unreachable, and the callback for changes of that.
   var isAway = false
   var reachObservers: [@Sendable (_ isAway: Bool) -> Void] = []
   var trips = StoreTrips()
@@ -98,25 +98,25 @@ extension SimulatedServer {
     return .done(first)
   }
 
-  /// A group whose sender has given it up arrives, or none does yet.
+  /// Lets a group arrive whose sender has given it up, or none yet.
   mutating func takeLate(at now: Int64) {
     guard !late.isEmpty, random.chance(1, in: 2) else { return }
     let group = late.remove(at: random.below(late.count))
     if case .done = append(group, at: now) { trips.late += 1 }
   }
 
-  /// A standby takes over now and then: it has all that survives, and of the other groups some.
+  /// Sometimes a standby takes over. It has all durable groups, and some of the others.
   mutating func failOverPerhaps() {
     guard random.chance(faults.failovers, in: 1000) else { return }
     var losses = [0]
     for (place, logged) in log.enumerated().reversed() {
       guard logged.commit.point.sequence > durable else { break }
-      // A group is there or not.
+      // A group exists or does not.
       if place == 0 || !log[place - 1].isOfGroup(of: logged) { losses.append(log.count - place) }
     }
     let lost = random.pick(losses)
     loseNewest(lost)
-    // Behind the last commit that survives, parts may be there or not.
+    // Parts after the last durable commit may exist or not.
     if random.chance(1, in: 2) { contents.lose(behind: head.sequence, orAtIt: true) }
     trips.failovers += 1
     trips.lostCommits += lost
@@ -156,7 +156,7 @@ extension SimulatedServer {
     versions[key, default: []].append(version)
   }
 
-  /// Whether a commit is, or was, one of this store's.
+  /// Whether a commit belongs, or belonged, to this store.
   func knows(_ point: CommitPoint) -> Bool {
     if point == floor { return true }
     var (low, high) = (0, log.count)
@@ -168,7 +168,7 @@ extension SimulatedServer {
     return low < log.count && log[low].commit.point == point
   }
 
-  /// Whether the newest commit says that one is not here any more which was.
+  /// Whether the newest commit shows that an earlier one no longer exists here.
   func hasLost(_ point: CommitPoint) -> Bool {
     head.sequence < point.sequence || head.sequence == point.sequence && head != point
   }
@@ -181,7 +181,7 @@ extension SimulatedServer {
     return awake.sorted { $0.key < $1.key }.map(\.value.continuation)
   }
 
-  /// The place of the first key from `key` on.
+  /// The index of the first key from `key` on.
   func place(of key: [UInt8]) -> Int {
     var (low, high) = (0, keys.count)
     while low < high {
@@ -237,7 +237,7 @@ extension SimulatedServer {
     return count
   }
 
-  /// Lets go of what nobody can see of a key.
+  /// Removes the invisible versions of a key.
   mutating func trim(_ key: [UInt8]) -> Int {
     guard var known = versions[key] else { return 0 }
     let before = known.count

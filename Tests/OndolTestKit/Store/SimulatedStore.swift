@@ -1,21 +1,21 @@
-// A store in memory, which does what a server on a network does and a test cannot have it do: it
-// answers late, loses an answer on its way after the commit is made, or a request before it, and
-// moves to a standby that has not heard of the newest commits. Chance comes from a seed.
+// A store in memory, which behaves as a server on a network does and a test cannot force it to: it
+// answers late, loses an answer after the commit is made, or a request before it, and moves to a
+// standby without the newest commits. A seed decides everything random.
 
 package import OndolEngine
 
-/// What goes wrong with a simulated store, in so many of a thousand calls.
+/// The faults of a simulated store, each in a number of a thousand calls.
 package struct StoreFaults: Sendable {
   /// Requests that do not arrive.
   package var lostRequests = 0
-  /// Commits that are made, and of which the answer is lost.
+  /// Commits that are made, but whose answer is lost.
   package var lostAnswers = 0
   /// Commits whose sender gets no answer, and that are made some time later.
   package var lateRequests = 0
-  /// Calls at which the server dies, before or after it has done what it was asked for, and a
-  /// standby takes over that has all that survives a power cut.
+  /// Calls at which the server dies, before or after it has handled the request, and a standby
+  /// takes over that has everything that survives a power cut.
   package var failovers = 0
-  /// Microseconds that a call takes at most.
+  /// The longest duration of a call, in microseconds.
   package var delay: Int64 = 0
 
   package init(
@@ -32,17 +32,17 @@ package struct StoreFaults: Sendable {
   package static let none = StoreFaults()
 }
 
-/// How often a store was asked for what.
+/// The number of each kind of request to a store.
 package struct StoreTrips: Sendable, Equatable {
   package var appends = 0
   package var commits = 0
   package var histories = 0
   /// Answers and requests that were lost.
   package var silences = 0
-  /// Groups that came after their sender had given them up.
+  /// Groups that arrived after their sender had given them up.
   package var late = 0
   package var failovers = 0
-  /// Commits that a standby did not have when it took over.
+  /// Commits that a standby lacked when it took over.
   package var lostCommits = 0
 }
 
@@ -63,12 +63,12 @@ package final class SimulatedStore: RemoteStore {
     self.environment = environment
   }
 
-  // MARK: - What tests do to it
+  // MARK: - Controls for tests
 
   package var trips: StoreTrips { state.withLock { $0.trips } }
 
-  /// The reads that `body` makes on its own thread, and not those of work in the background: an
-  /// opening still looks for what dead processes left while its first reads run.
+  /// The reads that `body` makes on its own thread, without background reads: an open still looks
+  /// for the remains of dead processes while its first reads run.
   package static func reads(of body: () throws -> Void) rethrows -> Int {
     let reads = Guarded(0)
     try $ownReads.withValue(reads, operation: body)
@@ -82,7 +82,7 @@ package final class SimulatedStore: RemoteStore {
     set { state.withLock { $0.faults = newValue } }
   }
 
-  /// Whether nobody can reach it.
+  /// Whether it is unreachable.
   package var isAway: Bool {
     get { state.withLock { $0.isAway } }
     set {
@@ -98,19 +98,19 @@ package final class SimulatedStore: RemoteStore {
     state.withLock { $0.reachObservers.append(observer) }
   }
 
-  /// Versions that it keeps.
+  /// The number of kept versions.
   package var versionCount: Int {
     state.withLock { $0.versions.values.reduce(0) { $0 + $1.count } }
   }
 
-  /// The commits that are not forgotten, in order.
+  /// The remembered commits, in order.
   package var newestCommits: [RemoteCommit] { state.withLock { $0.log.map(\.commit) } }
 
   /// The newest commit.
   package var head: CommitPoint { state.withLock { $0.head } }
 
-  /// Loses the newest commits, as many as are there and not yet forgotten at most: what a standby
-  /// has not heard of when it takes over.
+  /// Loses the newest commits, at most the existing and not yet forgotten ones: those that a
+  /// standby has not received when it takes over.
   package func loseNewest(_ count: Int) {
     let woken = state.withLock { state in
       state.loseNewest(count)
@@ -148,10 +148,10 @@ package final class SimulatedStore: RemoteStore {
     for continuation in woken { continuation.resume() }
     let isLost = state.withLock { state in
       state.failOverPerhaps()
-      // Nobody answers for a server that is no more.
+      // A server that no longer exists does not answer.
       if state.trips.failovers != life { return true }
       let isLost = state.random.chance(state.faults.lostAnswers, in: 1000)
-      // Whether the standby has it when the answer is lost, nobody knows.
+      // If the answer is lost, it is unknown whether the standby has it.
       if case .done(let first) = outcome, group.isDurable, !isLost || state.random.chance(1, in: 2)
       {
         let last = first.sequence.rawValue + UInt64(group.commits.count) - 1
@@ -256,7 +256,7 @@ package final class SimulatedStore: RemoteStore {
     }
   }
 
-  /// Answers now and then.
+  /// Answers only sometimes.
   package func rowsAtOnce(
     at keys: [[UInt8]], asOf base: CommitPoint
   ) throws(EngineError) -> [RemoteRow]? {
@@ -367,12 +367,12 @@ package final class SimulatedStore: RemoteStore {
     state.withLock { $0.pins[process] = nil }
   }
 
-  /// Processes for which it keeps old versions of rows.
+  /// The number of processes for which it keeps old versions of rows.
   package var processesWithPins: Int { state.withLock { $0.pins.count } }
 
   // MARK: - The network
 
-  /// Has an answer be lost on its way, now and then.
+  /// Sometimes loses an answer on its way.
   func loseAnswer() throws(EngineError) {
     let isLost = state.withLock { $0.random.chance($0.faults.lostAnswers, in: 1000) }
     if isLost { throw silence() }
@@ -383,7 +383,7 @@ package final class SimulatedStore: RemoteStore {
     return .unreachable(reason: "a simulated store does not answer")
   }
 
-  /// - Parameter group: what may come late.
+  /// - Parameter group: the group that may arrive late.
   func travel(with group: RemoteGroup? = nil) async throws(EngineError) {
     let now = environment.now()
     let (isLost, delay, woken) = state.withLock { state in

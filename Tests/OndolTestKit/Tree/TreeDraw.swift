@@ -1,9 +1,9 @@
-// Random writes to a tree and the same to its model, and random queries of both. Keys are few, so
-// that writes meet, and such that every rule of their order counts.
+// Random writes to a tree and to its model, and random queries of both. There are few keys, so that
+// writes meet, and they are such that every rule of their order matters.
 
 package import Ondol
 
-/// Draws from a seed.
+/// Draws writes and queries from a seed.
 package struct TreeDraw {
   package var random: SeededRandom
   package private(set) var model = ModelTree()
@@ -57,7 +57,7 @@ package struct TreeDraw {
 
   // MARK: - Writing
 
-  /// One commit, or none where there was nothing to change.
+  /// Makes one commit, or none if there was nothing to change.
   package mutating func write() async throws {
     switch random.below(13) {
     case 12: try await refuse()
@@ -81,7 +81,7 @@ package struct TreeDraw {
     }
   }
 
-  /// Writes a decimal somewhere in a node: nothing of it may come into the tree.
+  /// Writes a decimal somewhere in a node. Nothing of that node may enter the tree.
   private mutating func refuse() async throws {
     let place = reference(path(1...2))
     let number = random.decimal()
@@ -108,8 +108,8 @@ package struct TreeDraw {
       if others { continue }
       writes[way] = random.chance(1, in: 3) ? ModelTree() : node(depth: 1)
     }
-    // What is removed before and what is added after leaves the same: a node is empty or not once
-    // all is written. In the model, what is added comes first.
+    // Removing first and adding later gives the same result: only the final state decides whether a
+    // node is empty. In the model, the addition comes first.
     for (way, node) in writes where node.exists { model.set((base + way)[...], node) }
     for (way, node) in writes where !node.exists { model.set((base + way)[...], node) }
     var values: [String: (any FieldContent)?] = [:]
@@ -117,7 +117,7 @@ package struct TreeDraw {
     try await reference(base).updateChildValues(values)
   }
 
-  /// Several writes and a read in one commit.
+  /// Makes several writes and a read in one commit.
   private mutating func transact() async throws {
     var steps: [(path: [String], node: ModelTree)] = []
     for _ in 0..<(1 + random.below(3)) {
@@ -185,7 +185,7 @@ package struct TreeDraw {
     random.chance(1, in: 3) ? random.pick(Self.keys) : nil
   }
 
-  /// The query as an app asks it.
+  /// Builds the query as an app does.
   package func build(_ model: ModelTreeQuery) -> TreeQuery {
     var query = reference(model.path).treeQuery
     switch model.order {

@@ -1,18 +1,18 @@
 // One history of writes to a tree with listeners beside it, in an order of steps that a seed
-// decides, and the same history of a naive tree in memory. After each commit queries must give what
-// the model says. Listeners must be told, from one value to the next, exactly what is different
-// between the model's results at two moments, in the order of the rules; the last one in the end.
-// And a list of keys that events are applied to, as the guide does, must be the result's.
+// decides, and the same history of a naive tree in memory. After each commit queries must return
+// the model's results. Listeners must receive, from one value to the next, exactly the differences
+// between the model's results at two moments, in the order of the rules, and finally the last one.
+// A list of keys to which the events are applied, as in the guide, must match the result.
 
 internal import Ondol
 internal import OndolEngine
 
-/// What trials came upon.
+/// The counts of trials.
 package struct TreeCounts: Sendable {
   package var histories = 0
   package var reads = 0
   package var events = 0
-  /// Times that a listener was told of several commits at once.
+  /// The number of times that a listener received several commits at once.
   package var merged = 0
 
   package init() {}
@@ -29,7 +29,7 @@ package enum TreeTrial {
   private static let listenerCount = 4
   private static let commitCount = 16
 
-  /// Runs the history of `seed`; throws `TreeFault` where anything is not as the model says.
+  /// Runs the history of `seed`. Throws `TreeFault` if anything differs from the model.
   package static func run(seed: UInt64) throws -> TreeCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
@@ -94,14 +94,14 @@ package enum TreeTrial {
   }
 }
 
-/// One listener: the model's results, and what it was told.
+/// One listener: the model's results, and its events.
 private final class TreeRecord: Sendable {
   private struct State: Sendable {
     var results: [ModelTreeResult] = []
-    /// Each up to a value.
+    /// The events, each up to a value.
     var told: [[String]] = []
     var open: [String] = []
-    /// The keys of an app's list, and what it was at each value.
+    /// The keys of an app's list, and that list at each value.
     var list: [String] = []
     var lists: [[String]] = []
   }
@@ -134,14 +134,14 @@ private final class TreeRecord: Sendable {
     }
   }
 
-  /// Whether the last value it was told is the model's.
+  /// Whether its last value is the model's.
   var isUpToDate: Bool {
     state.withLock { state in
       state.told.last?.last == state.results.last.map { "value \($0.value)" }
     }
   }
 
-  /// Throws unless what was told leads from one of the model's results to a later one, each time.
+  /// Throws unless each sequence of events leads from one of the model's results to a later one.
   func check(_ counts: inout TreeCounts) throws {
     let state = state.withLock { $0 }
     guard let last = state.results.last else { return }
@@ -180,7 +180,7 @@ private final class TreeRecord: Sendable {
 }
 
 extension [String] {
-  /// Applies an event to a list of keys as the guide does.
+  /// Applies an event to a list of keys as in the guide.
   fileprivate mutating func apply(_ event: TreeEvent) {
     guard let key = event.snapshot.key else { return }
     if event.kind != .childAdded { removeAll { $0 == key } }

@@ -1,5 +1,5 @@
-// Threads that can be made to wait: while they are held, jobs handed in queue up. With them a test
-// stops an engine's file work at a point of its choice and looks at what the rest does meanwhile.
+// Threads that can be made to wait: while they are held, jobs queue up. With them a test stops an
+// engine's file work at a chosen point and checks what the rest does in the meantime.
 
 package import OndolEngine
 
@@ -29,7 +29,7 @@ package final class HeldWorkers: ThreadSource {
   /// Whether a job waits.
   package var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
 
-  /// Lets all jobs run, those that wait first.
+  /// Lets all jobs run, waiting ones first.
   package func release() {
     state.withLock { state in
       state.isHeld = false

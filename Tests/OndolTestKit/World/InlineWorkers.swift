@@ -1,6 +1,5 @@
-// Threads that are none: a worker's jobs run on the thread that hands them in, before `enqueue`
-// returns. With them a database in a test does everything in one fixed order, as long as its tasks
-// do.
+// Workers without threads: a worker's jobs run on the thread that enqueues them, before `enqueue`
+// returns. With them a database in a test does everything in one fixed order, if its tasks do.
 
 package import OndolEngine
 
@@ -21,7 +20,7 @@ private final class InlineWorker: Worker {
 
   private let state = Guarded(State())
 
-  /// A job that hands in another one sees it run after itself, as on a thread.
+  /// A job that enqueues another one sees it run after itself, as on a thread.
   func enqueue(_ job: @escaping @Sendable () -> Void) {
     let mustRun = state.withLock { state in
       state.jobs.append(job)

@@ -1,6 +1,6 @@
-// Files whose writes take a while: around each, others get on, as they do while a thread waits for
-// a device. Without it whatever a step does would happen at once, and what goes wrong between two
-// looks at shared state with a write between them would never be seen.
+// Files whose writes take time: around each, others run, as they do while a thread waits for a
+// device. Without that, each step would happen at once, and a fault between two reads of shared
+// state with a write between them would never show.
 
 internal import OndolEngine
 
@@ -20,7 +20,7 @@ struct InterleavingFileSystem: FileSystem {
 }
 
 extension SimulationExecutor {
-  /// Does what blocks.
+  /// Does the blocking work.
   fileprivate func blocking(_ work: () throws(EngineError) -> Void) throws(EngineError) {
     interleave()
     defer { interleave() }

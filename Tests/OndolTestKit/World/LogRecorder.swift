@@ -1,19 +1,19 @@
-// What a database says in its log, for tests that ask.
+// A database's log messages, for tests that check them.
 
 internal import Logging
 package import Ondol
 internal import OndolEngine
 
-/// Keeps what is logged.
+/// Keeps log messages.
 package final class LogRecorder: Sendable {
   private let entries = Guarded<[String]>([])
 
   package init() {}
 
-  /// What was said so far: level and text.
+  /// The messages so far: level and text.
   package var messages: [String] { entries.withLock { $0 } }
 
-  /// Has a database that is opened with these options say it here.
+  /// Makes a database with these options log here.
   package func record(_ options: inout Database.Options) {
     options.logger = Logger(label: "ondol") { [entries] _ in RecordingLog(entries: entries) }
   }

@@ -1,18 +1,17 @@
-// Encryption under watch: keys as an app's, and a witness who is told of every sealing. A nonce
-// that comes a second time with the same key, in whatever life of the database, would give away
-// what was sealed with it.
+// Encryption under observation: keys like an app's, and a witness of every sealing. A repeated
+// nonce with the same key, in any life of the database, would reveal what was sealed with it.
 
 internal import Ondol
 package import OndolEngine
 
-/// Opens and makes keys, and notes every nonce that is used with them.
+/// Opens and creates keys, and records every nonce that is used with them.
 package final class SealOracle: Vault {
   private struct State: Sendable {
     /// Files by their names among all files.
     var files: [[UInt8]: Int] = [:]
     var used: Set<Sealing> = []
     var repeated: String?
-    /// How many keys were made.
+    /// The number of created keys.
     var made = 0
   }
 
@@ -24,13 +23,13 @@ package final class SealOracle: Vault {
   private let vaults: [DatabaseVault]
   private let state = Guarded(State())
 
-  /// - Parameter keys: the bytes of the app's keys. Each key of a database that is made is kept by
+  /// - Parameter keys: the bytes of the app's keys. Each key of a created database is wrapped by
   ///   the next of them, and all open what they can.
   package init(keys: [[UInt8]] = [TestedEncryption.key]) {
     vaults = keys.map { DatabaseVault(.key($0)) }
   }
 
-  /// How many units were sealed.
+  /// The number of sealed units.
   package var count: Int { state.withLock { $0.used.count } }
 
   /// A nonce that was used twice with one key, if there was one.
@@ -69,7 +68,7 @@ package final class SealOracle: Vault {
 private final class WatchedKey: MasterKey {
   private let base: any MasterKey
   private let oracle: SealOracle
-  /// What tells it from other keys: lives that are told apart by nothing else have other keys.
+  /// Distinguishes it from other keys: otherwise indistinguishable lives have different keys.
   private let mark: [UInt8]
 
   init(_ base: any MasterKey, by oracle: SealOracle) {

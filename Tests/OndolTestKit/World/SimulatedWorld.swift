@@ -1,5 +1,5 @@
-// A whole world for an engine: files in memory, a clock that ticks when it is looked at and jumps
-// when somebody sleeps, chance from a seed.
+// A whole world for an engine: files in memory, a clock that ticks at each look and jumps when a
+// task sleeps, and random numbers from a seed.
 
 package import OndolEngine
 
@@ -7,12 +7,13 @@ package final class SimulatedWorld: Sendable {
   package let fileSystem: SimulatedFileSystem
   package let environment: Environment
   private let clock: Guarded<Int64>
-  /// What servers are given to answer passes by this one, and so only when a test says so.
+  /// The clock for the time that servers have to answer, which moves only when a test says so.
   private let patience = StandingClock()
 
   /// - Parameters:
-  ///   - clockStep: microseconds that pass from one look at the clock to the next.
-  ///   - threads: `InlineWorkers` or a `SimulationExecutor`, which then runs background tasks too.
+  ///   - clockStep: the microseconds between one look at the clock and the next.
+  ///   - threads: `InlineWorkers` or a `SimulationExecutor`, which then runs background tasks as
+  ///     well.
   package init(
     fileSystem: SimulatedFileSystem = SimulatedFileSystem(), seed: UInt64,
     startTime: Int64 = 1_000_000_000_000_000, clockStep: Int64 = 1_000,
@@ -45,17 +46,17 @@ package final class SimulatedWorld: Sendable {
     self.environment = environment
   }
 
-  /// Lets so many seconds pass.
+  /// Lets a number of seconds pass.
   package func pass(seconds: Int64) {
     clock.withLock { $0 += seconds * 1_000_000 }
   }
 
-  /// Has a part of the time be over that servers are given to answer.
+  /// Lets a part of the servers' answer time pass.
   package func timeOut() { patience.turn(bySeconds: 86_400) }
 
-  /// Where no executor decides when who goes on, real threads do, and a sleep that ended at once
-  /// would let a day pass between two lines of a test: what was put there is given up before it is
-  /// used. So only naps end, those of whoever looks again and again.
+  /// Without an executor that decides the order, real threads do, and a sleep that ended at once
+  /// would let a day pass between two lines of a test: contents would be given up before their use.
+  /// So only naps end, those of repeated looks.
   private static let longestNap: Int64 = 1_000_000
 
   private static func dozeUntilCancelled() async {

@@ -1,12 +1,12 @@
-// Decides, from a seed, what runs next. Tasks with this executor, the default actors they call and
-// the workers it makes all wait in its hands; it lets one step run at a time, on the thread that
-// called `run`. The same seed gives the same interleaving, another seed another one. What escapes
-// it: unstructured tasks, actors with an executor of their own, and threads.
+// Decides, from a seed, what runs next. Tasks with this executor, the default actors that they call
+// and the workers that it makes all wait for it. It lets one step run at a time, on the thread that
+// called `run`. The same seed gives the same interleaving, another seed another one. Unstructured
+// tasks, actors with an executor of their own, and threads escape it.
 //
-// A call that blocks does not end a step, and yet others get on meanwhile: `interleave()`, which
-// the world's files call around every write, runs some of their steps in the middle of one. When
-// nothing is left to run and the task has not ended somebody waits for ever; what was said to be
-// waited for is told then.
+// A blocking call does not end a step, and yet others run in the meantime: the world's files call
+// `interleave()` around every write, which runs some of their steps in the middle of one. If
+// nothing is left to run and the task has not ended, something waits forever, and the executor
+// names the declared waits.
 
 package import OndolEngine
 
@@ -14,7 +14,7 @@ package final class SimulationExecutor: TaskExecutor {
   /// Why a run ended without a result.
   package struct Stalled: Error, CustomStringConvertible {
     package var steps: Int
-    /// What was begun under a name and has not ended, see `waiting(for:_:)`.
+    /// The named work that has begun and not ended, see `waiting(for:_:)`.
     package var unfinished: [String] = []
 
     package var description: String {
@@ -37,16 +37,16 @@ package final class SimulationExecutor: TaskExecutor {
     var queues: [[@Sendable () -> Void]] = []
     var dozing: [CheckedContinuation<Void, Never>] = []
     var steps = 0
-    /// Workers in the middle of a job, which take no other.
+    /// Workers in the middle of a job, which accept no other.
     var working: Set<Int> = []
     /// Steps under way, each in the middle of the one before.
     var depth = 0
-    /// What to do once so many steps have begun.
+    /// The planned action after a number of steps.
     var plan: (step: Int, action: @Sendable () -> Void)?
     var unfinished: [Int: String] = [:]
     var begun = 0
 
-    /// A step to take in the middle of another, now and then.
+    /// A step in the middle of another, sometimes.
     mutating func interruption() -> Step? {
       guard (1...SimulationExecutor.mostDepth).contains(depth), random.chance(1, in: 3) else {
         return nil
@@ -63,7 +63,7 @@ package final class SimulationExecutor: TaskExecutor {
       let choices = jobs.count + busy.count
       guard choices + dozing.count > 0 else { return nil }
       steps += 1
-      // Time passes when nothing else happens, and now and then while it does.
+      // Time passes when nothing else happens, and sometimes while it does.
       if !dozing.isEmpty, choices == 0 || random.below(32) == 0 {
         return .waking(dozing.remove(at: random.below(dozing.count)))
       }
@@ -82,7 +82,7 @@ package final class SimulationExecutor: TaskExecutor {
     state = Guarded(State(random: SeededRandom(seed: seed)))
   }
 
-  /// Runs `body` to its end, one step at a time, and everything it starts.
+  /// Runs `body` to its end, one step at a time, and everything that it starts.
   package static func run<Success: Sendable>(
     seed: UInt64, _ body: @escaping @Sendable (SimulationExecutor) async throws -> Success
   ) throws -> Success {
@@ -132,24 +132,23 @@ package final class SimulationExecutor: TaskExecutor {
     state.withLock { $0.depth -= 1 }
   }
 
-  /// Steps that may be under way at once.
+  /// The largest number of nested steps.
   fileprivate static let mostDepth = 3
 
-  /// Lets others take some steps now, as they do while a call blocks. Whoever calls must hold no
-  /// lock.
+  /// Lets others take some steps now, as they do while a call blocks. The caller must hold no lock.
   package func interleave() {
     while let step = state.withLock({ $0.interruption() }) { take(step) }
   }
 
-  /// Does `action` before the step that comes after so many.
+  /// Runs `action` before the step after this many.
   package func plan(after steps: Int, _ action: @escaping @Sendable () -> Void) {
     state.withLock { $0.plan = ($0.steps + steps, action) }
   }
 
-  /// Whether what was planned has been done.
+  /// Whether the planned action has run.
   package var isPlanDone: Bool { state.withLock { $0.plan == nil } }
 
-  /// Does `work` under a name that is told when it never ends.
+  /// Runs `work` under a name, which the executor reports if the work never ends.
   package func waiting<R, E: Error>(
     for name: String, _ work: () async throws(E) -> R
   ) async throws(E) -> R {
@@ -167,7 +166,7 @@ package final class SimulationExecutor: TaskExecutor {
     state.withLock { $0.jobs.append(box) }
   }
 
-  /// Waits until the executor lets time pass. Whoever is cancelled meanwhile wakes like everybody.
+  /// Waits until the executor lets time pass. Cancelled tasks wake like all others.
   package func doze() async {
     await withCheckedContinuation { sleeper in
       state.withLock { $0.dozing.append(sleeper) }
@@ -209,7 +208,7 @@ extension SimulationExecutor: ThreadSource {
   }
 }
 
-/// A thread whose jobs run in their order, between the steps of everything else.
+/// A thread whose jobs run in order, between the steps of everything else.
 private final class SimulatedWorker: Worker {
   private let queue: Int
   private let executor: SimulationExecutor

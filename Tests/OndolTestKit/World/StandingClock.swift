@@ -1,5 +1,5 @@
-// A clock that stands until somebody turns it. Whoever sleeps by it goes on once it was turned far
-// enough, or when its task is cancelled.
+// A clock that stands until a test moves it. A sleeping task resumes when the clock has moved far
+// enough, or when the task is cancelled.
 
 package import Ondol
 package import OndolEngine
@@ -26,11 +26,11 @@ package final class StandingClock: Sendable {
 
   package var now: Int64 { state.withLock { $0.now } }
 
-  /// The first moment at which somebody wakes; nil when nobody sleeps.
+  /// The first moment at which a sleeper wakes; nil without sleepers.
   var firstAlarm: Int64? { state.withLock { $0.sleepers.values.map(\.end).min() } }
 
-  /// Turns the clock on to `moment`, or leaves it where it is when that is over, and wakes who has
-  /// slept long enough, in the order in which they fell asleep.
+  /// Moves the clock on to `moment`, or leaves it where it is if that has passed. Wakes the tasks
+  /// that have slept long enough, in the order in which they fell asleep.
   func turn(to moment: Int64) {
     let woken = state.withLock { state in
       state.now = max(state.now, moment)
@@ -42,7 +42,7 @@ package final class StandingClock: Sendable {
     for sleeper in woken { sleeper.resume() }
   }
 
-  /// Returns when the clock was turned on by as much, or the task is cancelled.
+  /// Returns when the clock has moved on by as much, or when the task is cancelled.
   func doze(microseconds: Int64) async {
     guard microseconds > 0 else { return }
     let number = state.withLock { state in
@@ -78,21 +78,21 @@ package final class StandingClock: Sendable {
 // MARK: - Histories
 
 extension StandingClock {
-  /// The moment so many seconds from now, or before.
+  /// The moment a number of seconds from now, or before.
   package func moment(in seconds: Int) -> Timestamp {
     guard let moment = try? Timestamp(microsecondsSince1970: now + Int64(seconds) * 1_000_000)
     else { preconditionFailure("a history does not last for thousands of years") }
     return moment
   }
 
-  /// Turns the clock on, and wakes who has slept long enough.
+  /// Moves the clock on, and wakes the tasks that have slept long enough.
   package func turn(bySeconds seconds: Int) {
     turn(to: now + Int64(seconds) * 1_000_000)
   }
 }
 
 extension Environment {
-  /// The same world, whose time is that of a clock.
+  /// The same world with the time of a clock.
   package func going(by clock: StandingClock) -> Environment {
     var environment = self
     environment.now = { clock.now }

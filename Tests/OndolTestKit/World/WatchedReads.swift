@@ -1,5 +1,5 @@
-// Finds out who waits for the disk. Files are read on workers' threads or elsewhere, which in an
-// async call means on a thread of the cooperative pool; the reads elsewhere are counted.
+// Finds out which threads wait for the disk. Files are read on workers' threads or elsewhere, which
+// in an async call means on a thread of the cooperative pool. The reads elsewhere are counted.
 
 package import OndolEngine
 
@@ -117,7 +117,7 @@ private final class WatchedFile: ForwardingFile {
     watch.note()
     return try base.read(at: offset, count: count)
   }
-  /// Counts like any other: on a simulated disk every read is answered at once.
+  /// Counted like any other: on a simulated disk every read is answered at once.
   func readAtOnce(at offset: UInt64, count: Int) throws(EngineError) -> [UInt8]? {
     try read(at: offset, count: count)
   }

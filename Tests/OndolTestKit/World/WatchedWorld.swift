@@ -1,10 +1,11 @@
-// A database whose every step, and every step of the test beside it, is a simulation executor's. It
-// knows when nothing is left to run, so a test that waits for ever ends at once, with an error.
+// A database whose every step, and every step of the test beside it, belongs to a simulation
+// executor. The executor knows when nothing is left to run, so a test that waits forever ends at
+// once, with an error.
 
 package import Ondol
 internal import OndolEngine
 
-/// An empty database, and what makes tasks that are not the test's own.
+/// An empty database, and a maker of tasks that do not belong to the test.
 package struct WatchedWorld: Sendable {
   package let database: Database
   package let executor: SimulationExecutor
@@ -12,8 +13,8 @@ package struct WatchedWorld: Sendable {
 
   /// Runs `body` in an order of steps that the seed decides.
   ///
-  /// - Parameter options: how the database is opened.
-  /// - Throws: what `body` throws; `SimulationExecutor.Stalled` when it waits while nothing runs.
+  /// - Parameter options: the options for opening the database.
+  /// - Throws: the error of `body`; `SimulationExecutor.Stalled` if it waits while nothing runs.
   package static func run<Success: Sendable>(
     seed: UInt64, options: Database.Options = Database.Options(),
     _ body: @escaping @Sendable (WatchedWorld) async throws -> Success
@@ -29,7 +30,7 @@ package struct WatchedWorld: Sendable {
     }
   }
 
-  /// Begins a task of its own, which knows nothing of the body it is begun in.
+  /// Begins an independent task, which knows nothing of the body that begins it.
   @discardableResult
   package func start<Success: Sendable>(
     _ body: @escaping @Sendable () async throws -> Success
@@ -37,7 +38,7 @@ package struct WatchedWorld: Sendable {
     Task.detached(executorPreference: executor) { try await body() }
   }
 
-  /// What somebody else does meanwhile, in a task of his own.
+  /// Runs concurrent work in a task of its own.
   @discardableResult
   package func apart<Success: Sendable>(
     _ body: @escaping @Sendable () async throws -> Success
