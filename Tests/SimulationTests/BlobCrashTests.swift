@@ -1,6 +1,6 @@
-// Blobs under power cuts and kills: no reference ever leads to bytes that are not there, nothing
-// that was acknowledged is lost, and what nobody holds goes. That these tests can fail is seen on a
-// disk that swallows the syncs of contents.
+// Blobs under power cuts and kills: no reference ever leads to missing bytes, nothing acknowledged
+// is lost, and contents without a holder go. A disk that drops the syncs of contents shows that
+// these tests can fail.
 
 import Ondol
 import OndolEngine
@@ -13,7 +13,7 @@ private let openBlobs: OpenSubject = { environment, options in
 
 @Suite struct `A database of blobs` {
   @Test(arguments: Seeds.first(1))
-  func `keeps every promise when the power goes`(seed: UInt64) {
+  func `keeps every promise in a power cut`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openBlobs).run(crashes: 300)
     #expect(report.violation == nil, "\(report)")
     #expect(report.points >= 60)

@@ -1,5 +1,5 @@
-// A task is cancelled at every step of every call of the engine's. The call ends, what it says is
-// what happened, nobody waits for ever, and the database goes on.
+// A task is cancelled at every step of every call of the engine. The call ends, reports the true
+// outcome, nobody waits forever, and the database continues.
 
 import OndolEngine
 import OndolTestKit
@@ -10,7 +10,7 @@ private enum Call: String, CaseIterable {
   case commitToMemory, commitToProcess, commitForPower, commitPeriodically
   case synchronize, flush, settle, drop, history, store, storeFile, snapshot
 
-  /// What the commit is to survive, where it is one.
+  /// The durability, if it is a commit.
   var durability: Durability? {
     switch self {
     case .commitToMemory: .memory
@@ -72,7 +72,7 @@ extension Call {
 
 @Suite struct `A cancelled call` {
   @Test(arguments: Call.allCases)
-  fileprivate func `ends at whatever step it was, and the database goes on`(call: Call) throws {
+  fileprivate func `ends at whatever step it was, and the database continues`(call: Call) throws {
     for seed in Seeds.first(1) {
       var steps = 0
       while try !isOver(call, cancelledAfter: steps, seed: seed) { steps += 1 }
@@ -80,7 +80,7 @@ extension Call {
     }
   }
 
-  /// Whether the call had ended before it was to be cancelled.
+  /// Whether the call had ended before its cancellation.
   private func isOver(
     _ call: Call, cancelledAfter steps: Int, seed: UInt64
   ) throws -> Bool {

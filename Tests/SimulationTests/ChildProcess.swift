@@ -1,4 +1,4 @@
-// Programs of this package that run beside a test, and may be killed.
+// Programs of this package that run beside a test, and that the test may kill.
 
 import Foundation
 import Testing
@@ -17,7 +17,7 @@ struct Child {
     try process.run()
   }
 
-  /// Programs stand in the directory of the test's own.
+  /// Programs are in the directory of the test's own.
   static func product(_ name: String) throws -> URL {
     var directory = try #require(Bundle.main.executableURL)
     for _ in 0..<5 {
@@ -37,9 +37,9 @@ struct Child {
     var output: String
   }
 
-  /// Reads lines until `count` of those that `acknowledgement` understands have come, kills the
-  /// process, and returns the last that it printed. Throws when the process ended by itself, in
-  /// another way than by a signal.
+  /// Reads until `count` lines have arrived that `acknowledgement` understands, kills the process,
+  /// and returns the last one. Throws if the process ended by itself, in another way than by a
+  /// signal.
   func kill(
     after count: Int, _ acknowledgement: (Substring) -> Int?
   ) throws -> Int? {
@@ -54,7 +54,7 @@ struct Child {
         _ = Foundation.kill(process.processIdentifier, SIGKILL)
         isKilled = true
       }
-      // What was printed before the end is read too: it was promised.
+      // Output before the end is read as well, because it was promised.
       let data = output.fileHandleForReading.availableData
       if data.isEmpty { break }
       text += String(decoding: data, as: UTF8.self)
@@ -67,7 +67,7 @@ struct Child {
   }
 }
 
-/// A directory of its own for the test, gone afterwards.
+/// Gives the test a directory of its own, and removes it afterwards.
 func withTemporaryDirectory(_ body: (URL) async throws -> Void) async throws {
   let directory = FileManager.default.temporaryDirectory
     .appendingPathComponent("ondol-kill-\(UUID().uuidString)")

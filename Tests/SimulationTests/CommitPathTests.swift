@@ -1,4 +1,4 @@
-// How commits reach the device: by whom, when, and into which logs.
+// How commits reach the device: on which thread, when, and in which logs.
 
 import OndolEngine
 import OndolTestKit
@@ -24,18 +24,18 @@ private func open(
 
 @Suite struct `The commit path` {
   @Test(arguments: Seeds.first(8))
-  func `syncs what is periodic after its time, unasked`(seed: UInt64) throws {
+  func `makes periodic syncs at their time, without a request`(seed: UInt64) throws {
     let left = try SimulationExecutor.run(seed: seed) { executor in
       let fileSystem = SimulatedFileSystem()
       let world = SimulatedWorld(fileSystem: fileSystem, seed: seed, threads: executor)
       let engine = try await open(world)
-      // The first commit finds no log, and one whose name is not safe is not synced.
+      // The first commit finds either no log, or one whose unsafe name is not synced.
       _ = try await engine.commit(batch(1), durability: .power)
       for value: UInt8 in 2..<4 {
         let syncs = fileSystem.count(of: .sync)
         _ = try await engine.commit(batch(value), durability: .periodic(microseconds: 5_000))
         for _ in 0..<1_000 where fileSystem.count(of: .sync) == syncs {
-          // Time passes now and then while something happens.
+          // Time passes now and then during the work.
           await Task.yield()
         }
         #expect(fileSystem.count(of: .sync) > syncs, "SEED=\(seed)")
@@ -77,7 +77,7 @@ private func open(
     #expect(sizes().allSatisfy { $0 < 8 << 10 })
   }
 
-  @Test func `says that the disk is full and goes on when it is not any more`() async throws {
+  @Test func `reports a full disk and continues when there is space again`() async throws {
     let fileSystem = SimulatedFileSystem()
     let world = SimulatedWorld(fileSystem: fileSystem, seed: 1)
     let engine = try await open(world)

@@ -1,5 +1,5 @@
-// Whether the crash test notices. A store that keeps its promises passes; each mistake a store can
-// make, and each sync a disk can swallow, is found.
+// Tests the crash test itself. A store that keeps its promises passes. Each possible mistake of a
+// store, and each sync that a disk can drop, is found.
 
 import OndolTestKit
 import Testing

@@ -1,6 +1,7 @@
 // Documents and indexes of every kind under power cuts, kills and failing disks: the crash tests of
-// the engine, with the whole database as their subject. And these can fail: on a disk that swallows
-// syncs, with a subject that acknowledges early, with a row taken away behind the database's back.
+// the engine, with the whole database as their subject. These tests can also fail: on a disk that
+// drops syncs, with a subject that acknowledges early, and with a row that is removed without the
+// database's knowledge.
 
 import Ondol
 import OndolEngine
@@ -13,7 +14,7 @@ private let openDocuments: OpenSubject = { environment, options in
 
 @Suite struct `A database of documents` {
   @Test(arguments: Seeds.first(1))
-  func `keeps every promise when the power goes`(seed: UInt64) {
+  func `keeps every promise in a power cut`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openDocuments).run(crashes: 300)
     #expect(report.violation == nil, "\(report)")
     #expect(report.points >= 60)
@@ -28,15 +29,15 @@ private let openDocuments: OpenSubject = { environment, options in
     #expect(report.violation == nil, "\(report)")
   }
 
-  /// With seed 3 a transaction's catalog had to come from disk when it was committed, and that was
-  /// told to the app.
+  /// With seed 3 a transaction's catalog once had to come from disk during its commit, and the app
+  /// got that error.
   @Test(arguments: Seeds.first(3))
   func `tells the truth when a disk fails`(seed: UInt64) {
     let report = FaultTest(seed: seed, open: openDocuments).run(faults: 60)
     #expect(report.violation == nil, "\(report)")
   }
 
-  /// Each sync is needed. That of the log is seen to be in two, that of others takes more.
+  /// Each sync is necessary. Two workloads show that for the log; the others need more.
   @Test(arguments: Sabotage.ofRows)
   func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
     let report = CrashTest(seed: 1, sabotage: sabotage, open: openDocuments).crashUntilBroken(5_000)
@@ -52,7 +53,7 @@ private let openDocuments: OpenSubject = { environment, options in
 }
 
 @Suite struct `The audit of a database` {
-  /// Rows of documents and of indexes of every kind: whichever is gone, it is noticed.
+  /// Rows of documents and of indexes of every kind: the loss of any is noticed.
   @Test func `misses each row that is taken away`() throws {
     let fileSystem = SimulatedFileSystem()
     let whole = try RowRemoval.inSimulation(fileSystem, seed: 1) { environment in
@@ -77,7 +78,7 @@ private let openDocuments: OpenSubject = { environment, options in
       try RowRemoval.inSimulation(copy, seed: 1) { environment in
         try await RowRemoval.remove(key, environment)
       }
-      // Nobody reads the catalog's mirror (keyspace 4096) but the database's own check.
+      // Only the database's own check reads the catalog's mirror (keyspace 4096).
       let isMirrors = key.starts(with: [0, 0, 0x10, 0])
       let found = try? RowRemoval.inSimulation(copy, seed: 1) { environment in
         let subject = try await DocumentSubject.open(

@@ -1,5 +1,5 @@
-// Are documents under many tasks as if these had come one after the other? Under the orders of
-// seeds, on real threads, and with mistakes planted that must be found.
+// Do documents under many tasks behave as if these had run one after another? Under the orders of
+// seeds, on real threads, and with planted mistakes that must be found.
 
 import OndolTestKit
 import Testing

@@ -1,7 +1,7 @@
-// Encrypted databases under power cuts, kills and failing disks: what they promise is what clear
-// ones do, and no nonce is used twice with a key, whatever was lost and done again. One oracle
-// watches all lives of a database, also those that begin from the same disk: two copies of a
-// directory must part.
+// Encrypted databases under power cuts, kills and failing disks. They keep the same promises as
+// plain ones, and no nonce is used twice with a key, whatever was lost and repeated. One oracle
+// watches all lives of a database, including those that begin from the same disk, because two
+// copies of a directory must diverge.
 
 import OndolEngine
 import OndolTestKit
@@ -47,8 +47,8 @@ import Testing
     #expect(oracle.repeated == nil, "SEED=\(seed): \(oracle.repeated ?? "")")
   }
 
-  /// The oracle is one: a nonce that comes twice is seen.
-  @Test func `has a witness who sees a nonce come twice`() throws {
+  /// The oracle works: it sees a repeated nonce.
+  @Test func `has a witness that sees a repeated nonce`() throws {
     let oracle = SealOracle()
     let (key, _) = try oracle.makeKey(for: [UInt8](repeating: 1, count: 16))
     let nonce = SealNonce(place: 3, extra: 4)

@@ -1,5 +1,5 @@
 // The engine under power cuts, kills and failing disks. A violation prints the seed, the workload
-// and the operation, and a history made as small as the crash test could.
+// and the operation, and a history as small as the crash test could make it.
 
 import OndolTestKit
 import Testing
@@ -10,7 +10,7 @@ private let openEngine: OpenSubject = { environment, options in
 
 @Suite struct `The engine` {
   @Test(arguments: Seeds.first(2))
-  func `keeps every promise when the power goes`(seed: UInt64) {
+  func `keeps every promise in a power cut`(seed: UInt64) {
     let report = CrashTest(seed: seed, open: openEngine).run(crashes: 2_500)
     #expect(report.violation == nil, "\(report)")
     #expect(report.crashes >= 2_500)
@@ -24,7 +24,7 @@ private let openEngine: OpenSubject = { environment, options in
     #expect(report.points >= 500)
   }
 
-  /// Each sync is needed: a disk that swallows one of them loses what was promised.
+  /// Each sync is necessary: a disk that drops one of them loses promised data.
   @Test(arguments: Sabotage.ofRows)
   func `is seen to lose data on a disk that lies`(sabotage: Sabotage) {
     let report = CrashTest(seed: 1, sabotage: sabotage, open: openEngine).run(crashes: 5_000)

@@ -1,5 +1,5 @@
-// A reader that listens while other processes write, one after the other, and are killed: it is
-// told of whole commits only, never goes back, and in the end shows what a fresh look shows.
+// A reader that listens while other processes write, one after another, and are killed. It receives
+// only whole commits, never goes back, and finally shows what a new read shows.
 
 import Foundation
 import Ondol
@@ -10,14 +10,14 @@ import Testing
 @Suite(.serialized) struct `A reader beside other processes` {
   private static let batchLength = 1_000
 
-  /// What a listener has been shown.
+  /// The snapshots of a listener.
   private struct Shown {
     var count = 0
     var snapshots = 0
   }
 
   @Test(arguments: 0..<3)
-  func `hears of their commits, each as a whole, and goes on after their end`(
+  func `receives their commits, each as a whole, and continues after their end`(
     round: Int
   ) async throws {
     try await withTemporaryDirectory { directory in
@@ -40,14 +40,14 @@ import Testing
             "--quiet", "--durability", random.chance(1, in: 2) ? "power" : "process",
           ])
         let acknowledged = try child.kill(after: random.below(3)) { Int($0) } ?? 0
-        // Another life, in this process: it recovers what the kill left.
+        // A further life, in this process, recovers what the kill left.
         let writer = try await Database.open(at: place)
         found = try await writer.collection("upload").count.getAggregation().count
         #expect(found >= acknowledged, "SEED=\(round)")
         if life == 1 { try await writer.compact() }
         try await writer.close()
       }
-      // The last commit of all is one that the listener must come to hear of.
+      // The listener must receive the very last commit.
       let writer = try await Database.open(at: place)
       let batch = writer.batch()
       for number in (found + 1)...(found + Self.batchLength) {

@@ -1,5 +1,5 @@
-// The engine on full disks, short of descriptors, and over blocks that cannot be read: failures
-// that pass, after which everything goes on without opening the database again.
+// The engine on full disks, without descriptors, and over unreadable blocks: temporary failures,
+// after which everything continues without reopening the database.
 
 import OndolEngine
 import OndolTestKit
@@ -41,7 +41,7 @@ private func closedDatabase() async throws -> SimulatedFileSystem {
     let report = FullDiskTest(seed: seed, step: 1_500).run()
     #expect(report.violation == nil, "\(report)")
     #expect(report.full >= 20 && report.refusals >= 500, "\(report)")
-    // Deletes go through on the reserve's space, but for disks too small for one.
+    // Deletes succeed in the reserve's space, except on disks too small for one.
     #expect(report.freed * 10 >= report.full * 8, "\(report)")
   }
 
@@ -59,7 +59,7 @@ private func closedDatabase() async throws -> SimulatedFileSystem {
         last = number
       }
     } catch {
-      // A log's write that fails has stopped all writing.
+      // A failed write of a log has stopped all writing.
       guard case .poisoned = error else { throw error }
     }
     #expect(last > 10 && last < 199)
@@ -93,7 +93,7 @@ private func closedDatabase() async throws -> SimulatedFileSystem {
   }
 
   @Test(arguments: [OperationKind.read, .create, .open], [false, true])
-  func `lets a merge be tried again`(kind: OperationKind, isFlush: Bool) async throws {
+  func `retries a merge`(kind: OperationKind, isFlush: Bool) async throws {
     let fileSystem = try await closedDatabase()
     let engine = try await open(fileSystem)
     _ = try await engine.commit(put(3, [33]), durability: .power)
@@ -150,7 +150,7 @@ private func closedDatabase() async throws -> SimulatedFileSystem {
     if sound.contains(where: { $0 != 0 }) {
       #expect(try file.read(at: slot, count: 4_096) == sound)
     }
-    // One that cannot be read is passed over too.
+    // An unreadable one is skipped as well.
     fileSystem.inject([
       Fault(failing: [.read], of: .superblock, after: Int(slot % 3), errno: inputOutputError)
     ])

@@ -1,6 +1,6 @@
-// Stores that are used on after something has failed once. What a failed read or write leaves in
-// memory shows in what is written later: keys were lost so, a whole file of them, in an opening
-// that took a failed read for a file that says nothing.
+// Stores that stay in use after one failure. The effect of a failed read or write on memory shows
+// in later writes. Keys were once lost this way, a whole file of them, when an open took a failed
+// read for an empty file.
 
 import OndolEngine
 import OndolTestKit
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(1))
-  func `loses no key of a group, and erases what it says it erases`(seed: UInt64) {
+  func `loses no key of a group, and erases what it claims to erase`(seed: UInt64) {
     var test = GoOnTest(seed: seed, open: KeyedSubject.opening())
     test.faultsPerWorkload = 200
     let report = test.run(faults: 400)
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(1))
-  func `loses nothing while keys are changed, and shows it all to who follows`(seed: UInt64) {
+  func `loses nothing while keys are changed, and shows it all to a follower`(seed: UInt64) {
     var test = GoOnTest(seed: seed, open: KeyedSubject.openingToChangeKeys())
     test.faultsPerWorkload = 200
     let report = test.run(faults: 400)

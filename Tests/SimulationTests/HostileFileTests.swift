@@ -1,4 +1,4 @@
-// A sample of the damages that `ondol-stress hostile` tries all of.
+// A sample of the damages that `ondol-stress hostile` tries completely.
 
 import OndolTestKit
 import Testing

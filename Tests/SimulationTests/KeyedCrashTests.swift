@@ -1,6 +1,6 @@
-// Databases with keyed groups under power cuts, kills, failing disks and changes of keys: what is
-// promised is what is promised elsewhere, no nonce is used twice with a key, and what was dropped
-// leaves no key in the file of keys.
+// Databases with keyed groups under power cuts, kills, failing disks and changes of keys. They keep
+// the usual promises, no nonce is used twice with a key, and a dropped group leaves no key in the
+// file of keys.
 
 import OndolEngine
 import OndolTestKit
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(2))
-  func `goes to other keys, and keeps its promises`(seed: UInt64) {
+  func `moves to other keys, and keeps its promises`(seed: UInt64) {
     let oracle = SealOracle(keys: [TestedEncryption.key, [UInt8](repeating: 9, count: 32)])
     let test = CrashTest(seed: seed) { environment, options in
       var environment = environment

@@ -1,6 +1,6 @@
 // Real processes, really killed: the tool imports and the shop takes orders, on a real disk, until
-// a SIGKILL ends them at some moment after a number of acknowledgements drawn from a seed. Whoever
-// opens the database next finds everything that was acknowledged, and nothing in part.
+// a SIGKILL ends them after a random number of acknowledgements. The next open finds everything
+// that was acknowledged, and nothing in part.
 
 import Foundation
 import Ondol
@@ -10,7 +10,7 @@ import Testing
 @Suite(.serialized) struct `A process that is killed` {
   private static let batchLength = 1_000
 
-  /// Documents go in by the thousand, numbered; each thousand is there wholly or not at all.
+  /// Documents are imported by the thousand, numbered. Each thousand exists whole or not at all.
   @Test(arguments: 0..<10)
   func `while it imports keeps what it acknowledged`(round: Int) async throws {
     try await withTemporaryDirectory { directory in
@@ -44,7 +44,8 @@ import Testing
     return Data(text.joined().utf8)
   }
 
-  /// Checks that the numbers found are the first so many, each with its text; returns how many.
+  /// Checks that the numbers are a prefix without gaps, each with its text, and returns their
+  /// count.
   private func importedCount(at place: String) async throws -> Int {
     let database = try await Database.open(at: place)
     let documents = try await database.collection("upload").getDocuments().documents

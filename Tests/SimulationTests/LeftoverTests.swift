@@ -1,4 +1,4 @@
-// Crashes leave files that nobody names. They must go, and nothing else may.
+// Crashes leave files without references. They must go, and nothing else may.
 
 import OndolEngine
 import OndolTestKit
@@ -12,7 +12,7 @@ private var tinyOptions: SubjectOptions {
     segmentSize: 1 << 20, blockSize: 256, deferredBytes: 100, runLimit: 2)
 }
 
-/// Opens the engine on `fileSystem`, does `work` and closes it.
+/// Opens the engine on `fileSystem`, runs `work` and closes it.
 private func withEngine(
   on fileSystem: SimulatedFileSystem, seed: UInt64,
   _ work: @escaping @Sendable (EngineSubject) async throws -> Void
@@ -38,9 +38,9 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
 }
 
 @Suite struct `What crashes leave behind` {
-  /// A process was killed while it made a database, before the superblock's name was on the device.
-  /// The next one found all files, trusted them and made a log; then the power went, and took that
-  /// name and not the log's: no database could be opened there again.
+  /// A process was once killed while it created a database, before the superblock's name was on the
+  /// device. The next one found all files, trusted them and created a log. Then a power cut removed
+  /// that name and not the log's, and no database could be opened there again.
   @Test func `when a database was being made can be opened after a power cut`() throws {
     let first = SimulatedFileSystem()
     first.keepPictures()
@@ -64,10 +64,10 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
     #expect(cuts > 1_000)
   }
 
-  /// After crashes without end a settled database has a superblock, a manifest, its last log and
-  /// one segment a shard; what was kept for a full disk goes when it is closed.
+  /// After any number of crashes a settled database has a superblock, a manifest, its last log and
+  /// one segment for each shard. The reserve for a full disk goes when the database is closed.
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
-  func `is gone once the database was settled and opened again`(seed: UInt64) throws {
+  func `is gone after a settle and a reopen`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var fileSystem = SimulatedFileSystem()
     for round in 0..<30 {
@@ -87,7 +87,7 @@ private func writeALot(_ engine: EngineSubject, seed: UInt64) async throws {
     #expect(kinds[.manifest] == 1)
     #expect(kinds[.log] == 1, "\(names)")
     #expect(kinds[.segment] ?? 0 <= 2, "\(names)")
-    // One for each key at most: a file with no live value is gone.
+    // At most one for each key: a file without live values is gone.
     #expect(kinds[.values] ?? 0 <= 16, "\(names)")
     #expect(names.allSatisfy { FileClass(name: $0) != .other }, "\(names)")
   }

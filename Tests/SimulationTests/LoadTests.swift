@@ -1,5 +1,5 @@
 // `ondol-stress load`, `ycsb` and `soak`: run as a shell runs them, and the parts whose figures
-// must be right: the histogram against sorted numbers, the distributions against their formulas.
+// must be right: the histogram compared with sorted numbers, the distributions with their formulas.
 
 import Foundation
 import OndolTestKit
@@ -87,7 +87,7 @@ import OndolPlatform
     }
   }
 
-  @Test func `is above a limit by what it measured`() {
+  @Test func `exceeds a limit by its measurements`() {
     var latencies = LatencyHistogram()
     let limits = LatencyLimits(p999: 20, worst: 250)
     #expect(limits.faults(of: latencies).count == 2)
@@ -102,8 +102,8 @@ import OndolPlatform
     #expect(!LatencyLimits(p999: 0).areValid && !LatencyLimits(worst: .infinity).areValid)
   }
 
-  /// All operations are due almost at once, so all but the first wait; what each took by itself
-  /// says nothing of that.
+  /// All operations are due almost at once, so all except the first wait. Their own durations do
+  /// not show that.
   @Test func `counts time from when an operation was due`() async throws {
     try await withTemporaryDirectory { directory in
       let (scenario, report) = (directory.appending(path: "a"), directory.appending(path: "b"))
@@ -123,7 +123,7 @@ import OndolPlatform
       let (scenario, report) = (directory.appending(path: "a"), directory.appending(path: "b"))
       try Data(#"{"documents": 100, "rate": 500, "seconds": 3600}"#.utf8).write(to: scenario)
       let run = try StressTool(["load", scenario.path, "--report", report.path])
-      // A line of progress comes every second.
+      // A progress line comes every second.
       run.read(until: " a second, p50")
       run.interrupt()
       let result = try run.finish()
@@ -236,7 +236,7 @@ final class StressTool {
     try process.run()
   }
 
-  /// Waits for a message. There is none any more when the process has ended.
+  /// Waits for a message. There are no more after the process has ended.
   func read(until part: String) {
     while !text.contains(part) {
       let data = messages.fileHandleForReading.availableData

@@ -1,4 +1,4 @@
-// The engine against an ordered map in memory, over options and interleavings drawn from seeds. A
+// The engine compared with an ordered map in memory, over random options and interleavings. A
 // mismatch prints the seed, the options and the operation.
 
 import Foundation
@@ -24,7 +24,7 @@ import Testing
     _ = try await ModelTrial.runOnThreads(seed: seed, path: directory.path)
   }
 
-  /// Every point is met by some seed of the few that everybody runs.
+  /// A few seeds, which everybody runs, together meet every point.
   @Test func `at every point worth seeing`() throws {
     var met: [ModelPoint: Int] = [:]
     for seed: UInt64 in 1...24 {

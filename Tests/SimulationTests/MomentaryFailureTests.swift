@@ -1,13 +1,13 @@
-// Something fails once, at any operation, and is well again: no descriptor is free, the disk is
-// full for a moment, a sync fails. What passes leaves a database that goes on writing by itself.
-// What cannot be undone, a failed sync, ends writing for good, and says so: no acknowledgement
-// comes later that hangs on what the device may lack.
+// One failure at any operation: no descriptor is free, the disk is full for a moment, a sync fails.
+// After a temporary failure the database continues writing by itself. A failed sync cannot be
+// undone. It ends writing permanently with an error, and no later acknowledgement depends on data
+// that the device may lack.
 
 import OndolEngine
 import OndolTestKit
 import Testing
 
-/// A way to fail.
+/// A kind of failure.
 private enum Mishap: String, CaseIterable {
   case noDescriptor
   case noSpace
@@ -45,12 +45,12 @@ private func open(
 
 private func key(_ number: Int) -> [UInt8] { [0, 0, 0x10, 0, UInt8(number)] }
 
-/// What came of a life in which something failed.
+/// The result of a life with a failure.
 private struct Outcome {
   var acknowledged: [Int] = []
-  /// What the last attempts threw, nil where they succeeded.
+  /// The errors of the last attempts, nil for success.
   var last: [EngineError?] = []
-  /// Whether something was acknowledged after writing had ended.
+  /// Whether a commit was acknowledged after writing had ended.
   var wentOnAfterEnd = false
   var operations = 0
   var struck: String?
@@ -61,11 +61,12 @@ private struct Life {
   let executor: SimulationExecutor
   var outcome = Outcome()
 
-  /// Numbers of the last commits, which come when the failure has long passed.
+  /// Numbers of the last commits, which come long after the failure.
   private static let last = 40..<44
 
   mutating func run() async throws -> Outcome {
-    // Twice: what a database just made does with its first commit is not what an older one does.
+    // Twice, because the first commit in a new database takes another way than one in an older
+    // database.
     let first = try await openInTheEnd()
     _ = await commit(Self.last.upperBound, to: first)
     try? await executor.waiting(for: "close") { try await first.close() }
@@ -90,7 +91,7 @@ private struct Life {
     do throws(EngineError) {
       return try await open(fileSystem, executor)
     } catch {
-      // What failed is over.
+      // The failure is over.
       return try await open(fileSystem, executor)
     }
   }
@@ -159,7 +160,7 @@ private struct Life {
     }
   }
 
-  /// What was acknowledged is there after a power cut, and the database is written again.
+  /// An acknowledged commit survives a power cut, and the database can be written again.
   private func look(at left: SimulatedFileSystem, _ outcome: Outcome, _ what: String) throws {
     let missing = try SimulationExecutor.run(seed: 7) { executor in
       let engine = try await open(left, executor)

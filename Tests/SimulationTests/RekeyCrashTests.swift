@@ -1,6 +1,6 @@
-// Databases that are encrypted, decrypted and taken to other keys while they are used, under power
-// cuts and kills before any operation. What is promised is what is promised elsewhere, whoever
-// opens what is left, and no nonce is used twice with a key.
+// Databases that are encrypted, decrypted and moved to other keys during use, under power cuts and
+// kills before any operation. They keep the usual promises for every later open, and no nonce is
+// used twice with a key.
 
 import Ondol
 import OndolEngine
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(1))
-  func `keeps documents and what changed them`(seed: UInt64) {
+  func `keeps documents and their changes`(seed: UInt64) {
     Self.test(seed, { try await DocumentSubject.open($0, $1) }, { $0.database })
   }
 
@@ -37,7 +37,7 @@ import Testing
     Self.test(seed, { try await BlobSubject.open($0, $1) }, { $0.database })
   }
 
-  /// Crashes a database that goes on with a change of keys when it is opened again.
+  /// Crashes a database that resumes a change of keys when it is reopened.
   private static func test<Subject: CrashSubject>(
     _ seed: UInt64,
     _ open: @escaping @Sendable (Environment, SubjectOptions) async throws -> Subject,

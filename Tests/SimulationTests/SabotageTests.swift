@@ -1,5 +1,5 @@
-// `ondol-stress sabotage`: every promise that is broken on purpose is noticed, and the command says
-// so in one line.
+// `ondol-stress sabotage`: the suites notice every promise that is broken on purpose, and the
+// command reports it in one line.
 
 import OndolTestKit
 import Testing
@@ -12,8 +12,8 @@ import Testing
     #expect(result.output.contains(" 0 unnoticed, seed 20261121\n"), "\(result.output)")
   }
 
-  /// A limit that nothing can keep is what an unnoticed fault looks like.
-  @Test func `is told when it goes unnoticed`() throws {
+  /// A limit that nothing can keep looks like an unnoticed fault.
+  @Test func `is reported if it goes unnoticed`() throws {
     let found = try PlantedFault.acknowledgesEarly.casesUntilNoticed(seed: 20_261_121, limit: 1)
     #expect(found == nil)
   }

@@ -1,5 +1,5 @@
-// The crash tests are worth what their disk is worth: here it must keep every promise it makes, and
-// break everything else.
+// The crash tests are as good as their disk: it must keep every promise that it makes, and break
+// everything else.
 
 import OndolEngine
 import OndolTestKit
@@ -145,9 +145,8 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
 }
 
 @Suite struct `A simulated disk that loses its power` {
-  /// Random writes and syncs on a few files; whatever was synced last must be there after any cut,
-  /// and every byte must be one that was written at its place since, or a zero or noise beyond the
-  /// old end.
+  /// Random writes and syncs on a few files. The last synced bytes must exist after any cut. Every
+  /// byte must be one that was written at its place since, or a zero or noise beyond the old end.
   @Test(arguments: Seeds.first(16))
   func `always keeps what was synced`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
@@ -271,7 +270,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
     }
   }
 
-  @Test func `keeps everything when only the process is killed, until power goes too`() throws {
+  @Test func `keeps everything when only the process is killed, until a power cut`() throws {
     let (fileSystem, directory) = try makeDirectory()
     let file = try directory.create("LOG-1")
     try file.write([1].bytes, at: 0)
@@ -341,7 +340,7 @@ private func contents(_ fileSystem: SimulatedFileSystem, _ name: String) -> [UIn
   }
 
   @Test(arguments: Sabotage.allCases)
-  func `saves nothing in a sync it was told to ignore`(sabotage: Sabotage) throws {
+  func `saves nothing in a sync that it must ignore`(sabotage: Sabotage) throws {
     let (fileSystem, directory) = try makeDirectory(SimulatedFileSystem(sabotage: sabotage))
     let names = ["LOG-1", "2.seg", "MANIFEST-3", "4.val", "5.pack"]
     for name in names {

@@ -1,4 +1,4 @@
-// What runs next is a matter of the seed, and of nothing else.
+// The seed alone decides what runs next.
 
 import OndolEngine
 import OndolTestKit
@@ -76,7 +76,7 @@ private func interleaving(seed: UInt64) throws -> [Int] {
   }
 }
 
-/// Waits for a neighbour that never comes, until it is cancelled.
+/// Waits until it is cancelled for a neighbour that never comes.
 private func forever() async -> Int? {
   let (stream, _) = AsyncStream<Int>.makeStream()
   return await stream.first { _ in true }

@@ -1,15 +1,15 @@
-// Whoever waits for the engine goes on in the end, whatever comes between two of its steps.
+// Every wait for the engine ends, whatever comes between two of its steps.
 
 import OndolEngine
 import OndolTestKit
 import Testing
 
 @Suite struct `Whoever waits` {
-  // A `.memory` commit that came between the writing of what had been put off and a look at how far
-  // that goes once had `synchronize()` wait for a frame that nobody was to write; with it waited
-  // syncs after a time, flushes and the change feed, until somebody else came by.
+  // A `.memory` commit once came between the writing of delayed frames and a look at their end, and
+  // then `synchronize()` waited for a frame that no one would write. Delayed syncs, flushes and the
+  // change feed waited with it, until another commit came.
   @Test(arguments: Seeds.first(4))
-  func `goes on, and says who does not`(seed: UInt64) throws {
+  func `continues, and names what does not`(seed: UInt64) throws {
     for number in 0..<150 {
       let seed = SeededRandom.derive(seed, number)
       do {

@@ -1,25 +1,24 @@
-// The smallest store that keeps its promises: all rows in memory, one log in front of them, a new
-// log at every open. It exists to be broken in known ways, so that the crash test can be seen to
-// notice.
+// The smallest store that keeps its promises: all rows in memory, one log, a new log at every open.
+// It exists to be broken in known ways, to show that the crash test notices.
 
 import OndolEngine
 import OndolTestKit
 
 final class TinyStore: CrashSubject {
-  /// What the store does wrong.
+  /// The store's mistake.
   enum Mistake: Sendable, CaseIterable {
     case none
     /// A commit is acknowledged before it is synced.
     case forgetsToSync
-    /// Recovery does not look whether a frame is whole.
+    /// Recovery does not check whether a frame is complete.
     case trustsTheTail
     /// The new log's name is not synced before the old log goes.
     case forgetsTheName
-    /// Recovery goes on in the old log and serves what it read, synced or not.
+    /// Recovery continues in the old log and serves its content, synced or not.
     case servesWhatIsNotSaved
     /// Each row of a commit is a frame of its own.
     case splitsCommits
-    /// A sync that failed is tried again, and its success believed.
+    /// A failed sync is repeated, and its success believed.
     case retriesSync
   }
 
@@ -28,11 +27,11 @@ final class TinyStore: CrashSubject {
     var sequence: UInt64 = 0
     var end: UInt64 = 0
     var isClosed = false
-    /// A write or a sync failed; nothing is written any more.
+    /// A write or a sync failed, and the store writes no more.
     var isPoisoned = false
-    /// Whether somebody writes or syncs. Others wait for their turn, because either lets other
-    /// steps happen in its middle, and a sync behind one that failed would succeed without having
-    /// saved.
+    /// Whether a task writes or syncs. Others wait for their turn, because either lets other steps
+    /// happen in between, and a sync after a failed one would succeed without having saved
+    /// anything.
     var isWriting = false
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
@@ -57,7 +56,7 @@ final class TinyStore: CrashSubject {
     let lock = try directory.lock(owner: "test")
     let numbers = try directory.list().compactMap { Int($0.dropFirst("LOG-".count)) }.sorted()
     var state = State()
-    // A log younger than a whole one was being made when the power went.
+    // A log newer than a complete one was being created when the power went.
     var source: (number: Int, file: any File)?
     for number in numbers {
       let file = try directory.open("LOG-\(number)", access: .readWrite)
@@ -75,7 +74,7 @@ final class TinyStore: CrashSubject {
     return TinyStore(state, log, lock, mistake)
   }
 
-  /// A new log that begins with all rows and the word that it is whole.
+  /// A new log, which begins with all rows and the mark that it is complete.
   private static func rewrite(
     _ state: inout State, as number: Int, in directory: any Directory, mistake: Mistake
   ) throws(EngineError) -> any File {
@@ -152,7 +151,7 @@ final class TinyStore: CrashSubject {
     return CommitPlace(sequence: sequence, time: Int64(sequence))
   }
 
-  /// Writes a commit, whose turn it is, and makes it visible.
+  /// Writes a commit, whose turn has come, and makes it visible.
   private func write(_ changes: [Change]) throws(EngineError) -> UInt64 {
     let (sequence, start) = state.withLock { ($0.sequence + 1, $0.end) }
     var end = start
@@ -218,7 +217,7 @@ final class TinyStore: CrashSubject {
     }
   }
 
-  /// Does `work` when nobody else does any, and refuses what comes after a failure.
+  /// Runs `work` when no other task works, and refuses everything after a failure.
   private func inTurn<R>(
     _ work: () throws(EngineError) -> R
   ) async throws(EngineError) -> R {

@@ -1,5 +1,5 @@
-// Serializable transactions on the engine's guards, many at once, in interleavings drawn from a
-// seed: what no order of the transactions one after the other could give must not come about.
+// Serializable transactions on the engine's guards, many at once, in random interleavings: a result
+// that no serial order of the transactions could produce must not occur.
 
 import OndolEngine
 import OndolTestKit
@@ -16,7 +16,7 @@ private var tinyOptions: EngineOptions {
 
 private func key(_ text: String) -> [UInt8] { [0, 0, 0x10, 0] + Array(text.utf8) }
 
-/// Derives a batch from a snapshot until one is accepted, or `body` wants to write nothing.
+/// Derives a batch from a snapshot until one is accepted, or until `body` has nothing to write.
 private func transact(
   _ engine: Engine, _ body: (Snapshot, inout Batch) async throws -> Bool
 ) async throws {
@@ -73,8 +73,8 @@ private func run(
 }
 
 @Suite struct `Transactions at once` {
-  /// Each doctor may leave while another is on call; each looks at all of them and changes only
-  /// itself.
+  /// Each doctor may leave while another is on call. Each reads all of them and changes only
+  /// themselves.
   @Test func `do not skew each other's writes`() throws {
     for seed: UInt64 in 0..<60 {
       let doctors = ["a", "b", "c"].map { key("doctor " + $0) }
@@ -102,7 +102,7 @@ private func run(
     }
   }
 
-  /// A booking goes in where the query finds fewer than three; every one has a key of its own.
+  /// A booking is added if the query finds fewer than three. Each has a key of its own.
   @Test func `see no phantoms`() throws {
     for seed: UInt64 in 0..<60 {
       try run(seed: seed, tasks: 6) { engine, task in

@@ -1,5 +1,5 @@
-// What older systems of Apple's do with a string's bytes, tried here, where nobody needs it: it
-// must do what the standard library's own ways do.
+// The way to a string's bytes on Apple's older systems, tested here, where no code needs it: it
+// must give the same results as the standard library's own ways.
 
 import OndolTestKit
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct `Bytes of strings and arrays` {
-  /// Empty, within the string itself, behind a pointer, and of every length of UTF-8.
+  /// Empty, inside the string itself, in separate storage, and of every length of UTF-8.
   private static let texts = [
     "", "a", "fifteen letters", "sixteen letters!", "라탄 조명", "é", "e\u{301}", "😀", "\u{0}",
     String(repeating: "한글 and ASCII ", count: 40),
@@ -17,7 +17,7 @@ import Testing
   func `A string lends its bytes`(_ text: String) {
     let expected = Array(text.utf8)
     #expect(text.withUTF8Bytes { $0.array } == expected)
-    // A piece of another string is not stored as one.
+    // A piece of another string has no storage of its own.
     let piece = String(("<" + text + ">").dropFirst().dropLast())
     #expect(piece.withUTF8Bytes { $0.array } == expected)
   }
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Gives all that is known of `bytes`, and what the standard library says.
+  /// Returns everything that the code finds out about `bytes`, and the standard library's answer.
   private func check(_ bytes: [UInt8]) {
     let expected = String(validating: bytes, as: UTF8.self)
     let texts = [String(utf8: bytes.bytes), String(repairing: bytes.bytes)]
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func `Bytes are a string in both ways or in none`() {
-    // Each kind of byte that UTF-8 tells apart, from its first to its last.
+    // Each kind of byte that UTF-8 distinguishes, from its first to its last.
     let edges: [UInt8] = [
       0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC,
       0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF,
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `The sign for what is no UTF-8 is UTF-8 itself`() {
+  @Test func `The replacement for invalid UTF-8 is valid UTF-8`() {
     check(Array("\u{FFFD}".utf8))
     check(Array("라\u{FFFD}탄".utf8) + [0x80])
   }
@@ -93,7 +93,7 @@ import Testing
       numbers.append(next)
       #expect(copy(numbers.elements) == numbers)
     }
-    // Two arrays of one memory, until one is changed.
+    // Two arrays share one memory until one is changed.
     let before = numbers
     numbers[0] = 9
     #expect(copy(before.elements) == Array(1...200))

@@ -1,5 +1,6 @@
-// The slabs beside a model that only remembers what it was given: whatever comes and goes, no two
-// runs share a byte, none leaves its slab, and what is given back serves again.
+// The slabs compared with a model that only remembers what it was given. In any order of
+// allocations and releases, no two runs share a byte, none crosses the end of its slab, and
+// released runs are used again.
 
 import OndolTestKit
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct BlockArenaTests {
-  /// The runs in use, in the order of their addresses.
+  /// The runs in use, ordered by address.
   private struct Model {
     var runs: [(address: UInt, units: Int)] = []
     var usedBytes = 0
@@ -26,7 +27,8 @@ import Testing
       }
       let slab = UInt(BlockArena.slabSize)
       #expect(address / slab == (end(of: low) - 1) / slab, "leaves its slab")
-      // What is in front of the runs, but for a rest at the slab's end that is no whole unit.
+      // Everything before the runs, except for a rest at the slab's end that is smaller than a
+      // unit.
       let front = BlockArena.slabSize - (BlockArena.longestRun + 1) * BlockArena.unit
       #expect(address % slab >= UInt(front), "lies on the slab's tags")
       usedBytes += units * BlockArena.unit
@@ -42,7 +44,7 @@ import Testing
     }
   }
 
-  /// Lengths as they come in life, many of a few units and some of hundreds, and now and then any.
+  /// Realistic lengths, many of a few units and some of hundreds, and sometimes any.
   private func units(_ random: inout OndolTestKit.SeededRandom) -> Int {
     switch random.below(8) {
     case 0: 1 + random.below(3)
@@ -59,7 +61,7 @@ import Testing
     var model = Model()
     var peak = 0
     for phase in 0..<6 {
-      // By turns more comes than goes, and more goes than comes.
+      // In turns, more allocations than releases, and more releases than allocations.
       let growth = phase % 2 == 0 ? 7 : 3
       for _ in 0..<1_500 {
         if model.runs.isEmpty || random.chance(growth, in: 10) {
@@ -73,7 +75,7 @@ import Testing
         peak = max(peak, model.usedBytes)
         let mapped = arena.mappedBytes
         #expect(mapped >= model.usedBytes)
-        // Holes are used again: a fifth more than was ever in use, and a slab to spare.
+        // Holes are used again: at most a fifth more than was ever in use, and a spare slab.
         #expect(mapped <= peak + peak / 5 + 2 * BlockArena.slabSize, "SEED=\(seed)")
       }
     }
@@ -81,7 +83,7 @@ import Testing
     checkEmpty(&arena)
   }
 
-  /// One slab is kept, and its parts have grown together.
+  /// One slab is kept, and its parts have merged.
   private func checkEmpty(_ arena: inout BlockArena) {
     var mapped = arena.mappedBytes
     #expect(mapped == BlockArena.slabSize)
@@ -91,7 +93,7 @@ import Testing
     arena.free(whole)
   }
 
-  @Test func `an empty slab goes back to the system, but for one`() {
+  @Test func `empty slabs go back to the system, except for one`() {
     var arena = BlockArena()
     let slabs = (0..<3).map { _ in arena.allocate(BlockArena.longestRun) }
     for (index, slab) in slabs.enumerated() {

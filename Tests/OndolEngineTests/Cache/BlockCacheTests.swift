@@ -1,12 +1,12 @@
-// The cache under several threads and little room: what is pinned stays, what is counted is counted
-// rightly, and nothing is left behind.
+// The cache under several threads and with little room: pinned blocks stay, counts are correct, and
+// nothing is left over.
 
 import Synchronization
 import Testing
 
 @testable import OndolEngine
 
-/// A number that threads raise.
+/// A number that threads increase.
 private final class Counter: Sendable {
   private let number = Atomic<Int>(0)
 
@@ -68,7 +68,7 @@ private final class Counter: Sendable {
       #expect(try find(favourite.key, in: run) == favourite)
       loads += cache.loadCount - before
     }
-    // Once, perhaps: the hand's first way around finds every block referenced.
+    // Once at most: the hand's first round finds every block referenced.
     #expect(loads <= 1)
   }
 
@@ -79,18 +79,18 @@ private final class Counter: Sendable {
     for row in rows { #expect(try find(row.key, in: run) == row) }
     let before = cache.usedBytes
     cache.reserve(1 << 20)
-    // Whoever loads a block next makes the room; charging bytes itself looks at no block.
+    // The next load of a block makes the room. Charging bytes itself examines no block.
     #expect(cache.examinationCount == 0)
     let other = try makeRun(rows, cache)
     for row in rows { #expect(try find(row.key, in: other) == row) }
-    // What is left belongs to open segments, and is the eighth that blocks have in any case.
+    // The rest belongs to open segments, and is the eighth that blocks have in any case.
     #expect(cache.usedBytes < (1 << 20) + before / 2 + (1 << 17))
     for row in rows { #expect(try find(row.key, in: run) == row) }
     cache.release(1 << 20)
     #expect(cache.usedBytes < 2 * before)
   }
 
-  /// When what cannot be evicted took more than the budget, each miss looked at every slot of every
+  /// When unevictable parts took more than the budget, each miss once examined every slot of every
   /// segment twice, under one lock: some hundred microseconds a get at a few million rows.
   @Test(arguments: [0, 20_000, 200_000], [0, 10_000, 1 << 20])
   func `a miss looks at a bounded number of blocks, whatever else is charged`(
@@ -136,7 +136,7 @@ private final class Counter: Sendable {
     cache.release(1 << 20)
   }
 
-  @Test func `cursors keep what they stand on while everything else is evicted`() throws {
+  @Test func `cursors keep their current block while everything else is evicted`() throws {
     let rows = smallRows(1_000)
     let cache = BlockCache(budgetBytes: 0)
     let run = try makeRun(rows, cache)

@@ -1,12 +1,11 @@
-// One block against a sorted array, and against bytes that no writer would have written.
+// One block compared with a sorted array, and blocks of bytes that no writer would have written.
 
 import Testing
 
 @testable import OndolEngine
 
 @Suite struct BlockTests {
-  /// Keys of one shape each: spread evenly, crowded, with long shared beginnings, prefixes of
-  /// others.
+  /// Keys of one shape each: evenly spread, crowded, with long shared prefixes, prefixes of others.
   private func keys(_ shape: Int, _ count: Int, _ random: inout SeededRandom) -> [[UInt8]] {
     var keys: Set<[UInt8]> = []
     while keys.count < count {
@@ -23,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: 0..<5, [1, 2, 9, 40, 300])
-  func `searches go where a sorted array goes`(_ shape: Int, _ count: Int) {
+  func `searches agree with a sorted array`(_ shape: Int, _ count: Int) {
     var random = SeededRandom(seed: UInt64(100 * shape + count))
     let keys = keys(shape, count, &random)
     var builder = BlockBuilder()
@@ -59,7 +58,7 @@ import Testing
     return raw
   }
 
-  @Test func `what no writer writes is refused`() throws {
+  @Test func `bytes that no writer writes are refused`() throws {
     let block = try Block.make(rowCount: 3, small.bytes)
     block.free()
     #expect(small.count == 33)

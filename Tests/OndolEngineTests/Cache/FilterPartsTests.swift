@@ -1,14 +1,14 @@
-// Filters of which there is no room for the whole: their parts come and go like blocks, answer as
-// the whole would, and are read only where that is likely to spare something. What it was: filters
-// could not be evicted, and those of a hundred million rows have twice the bytes of the usual
-// cache. Those of which there is room are read when they are first asked.
+// Filters that do not fit in the cache as a whole. Their parts come and go like blocks, answer as
+// the whole would, and are read only if that is likely to save a read. Filters once could not be
+// evicted, and those of a hundred million rows have twice the bytes of the usual cache. Filters
+// that fit are read at their first use.
 
 import Testing
 
 @testable import OndolEngine
 
 @Suite struct FilterPartsTests {
-  /// Rows with even numbers for keys.
+  /// Rows whose keys are even numbers.
   private func evenRows(_ count: Int) -> [TestRow] {
     (0..<count).map { TestRow(kind: .put, key: key(2 * $0), value: [1, 2, 3, 4]) }
   }
@@ -43,25 +43,24 @@ import Testing
     let rows = evenRows(20_000)
     let directory = MemoryDirectory()
     let metadata = try writeSegment(rows, to: directory)
-    // Room for the parts one by one, and not for the whole.
+    // Room for single parts, but not for the whole.
     let cache = BlockCache(budgetBytes: 90_000)
     let run = Run([openSegment(metadata, in: directory, cache: cache)])
     for number in stride(from: 1, to: 40_000, by: 2) {
       #expect(try find(key(number), in: run, ReadOptions(asksFilterFirst: true)) == nil)
     }
     let parts = (20_000 * 10 / 512 + 1) / Filter.partLines + 1
-    // All parts, and blocks only for the keys that the filter does not recognise.
+    // All parts, and blocks only for the keys that the filter does not exclude.
     #expect(cache.loadCount < parts + 20_000 / 30)
   }
 
-  @Test func `the oldest run reads its filter where most keys are not there, and else not`() throws
-  {
+  @Test func `the oldest run reads its filter only if most keys are absent`() throws {
     let rows = evenRows(20_000)
     let directory = MemoryDirectory()
     let metadata = try writeSegment(rows, to: directory)
     let file = try #require(directory.file(Self.segmentName))
     func reads(_ numbers: [Int]) throws -> Int {
-      // No room for anything: every question reads what it needs.
+      // No room for anything: every lookup reads what it needs.
       let run = Run([openSegment(metadata, in: directory, cache: BlockCache(budgetBytes: 0))])
       _ = try find(key(0), in: run)
       let before = file.reads
@@ -94,7 +93,7 @@ import Testing
     #expect(try isRead(asking: [0], ReadOptions(asksFilterFirst: true)))
   }
 
-  @Test func `a filter that is damaged is an error for those who ask it alone`() throws {
+  @Test func `a damaged filter is an error only for gets that use it`() throws {
     let rows = evenRows(20_000)
     let directory = MemoryDirectory()
     let metadata = try writeSegment(rows, to: directory)
@@ -116,7 +115,7 @@ import Testing
     #expect(run.segments[0].structureFindings().count == 1)
   }
 
-  @Test func `a part that is not what it was is refused`() throws {
+  @Test func `a changed part is refused`() throws {
     let rows = evenRows(20_000)
     let directory = MemoryDirectory()
     let metadata = try writeSegment(rows, to: directory)
@@ -124,7 +123,8 @@ import Testing
     let run = Run([openSegment(metadata, in: directory, cache: BlockCache(budgetBytes: 0))])
     let options = ReadOptions(asksFilterFirst: true)
     #expect(try find(key(1), in: run, options) == nil)
-    // The filter is the largest section, right behind the blocks; rot all of what follows them.
+    // The filter is the largest section, directly after the blocks. Everything after the blocks is
+    // damaged.
     let reader = try SegmentFileReader.open(file, SegmentErrors(file: Self.segmentName))
     let footer = try reader.footer()
     let sections = try reader.sections(footer)

@@ -1,4 +1,4 @@
-// Announcements without an engine: each once, in order, and only what is visible.
+// Announcements without an engine: each once, in order, and only of visible commits.
 
 import OndolTestKit
 import Testing
@@ -18,7 +18,7 @@ import Testing
     var announcements = Announcements()
     announcements.add(announcement(1))
     announcements.follower = { _ in }
-    // What came before anybody followed is told to nobody.
+    // Commits before the first follower are announced to nobody.
     var (placed, published): (UInt64, UInt64) = (1, 1)
     var told: [UInt64] = []
     var isDelivering = false
@@ -29,7 +29,7 @@ import Testing
       }
       if random.below(3) == 0 { published += UInt64(random.below(Int(placed - published) + 1)) }
       guard random.below(2) == 0 else { continue }
-      // Who finds another at it gets nothing.
+      // A caller that finds another one delivering gets nothing.
       if isDelivering {
         let other = announcements.take(
           through: SequenceNumber(rawValue: published), goingOn: false)
@@ -41,7 +41,7 @@ import Testing
       told += next?.announcements.map(\.sequence.rawValue) ?? []
       #expect(told == Array(stride(from: 2, through: published, by: 1)), "SEED=\(seed)")
       let isDone = announcements.isDone(through: SequenceNumber(rawValue: published))
-      // Those that are being handed over are not yet.
+      // Announcements under way are not done yet.
       #expect(isDone == !isDelivering, "SEED=\(seed)")
     }
   }

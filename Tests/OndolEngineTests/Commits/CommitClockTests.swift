@@ -1,4 +1,4 @@
-// What commits take for the time when somebody plays with the clock.
+// The times of commits when someone changes the clock.
 
 import OndolTestKit
 import Testing
@@ -11,11 +11,11 @@ private let year = 365 * 24 * hour
 private let start = 50 * year
 
 @Suite struct CommitClockTests {
-  /// Two clocks, and what is made of them.
+  /// Two clocks, and the resulting times.
   private struct Clocks {
     var clock = CommitClock(now: start, uptime: 7)
     var uptime: Int64 = 7
-    /// How far the wall clock is ahead of the truth.
+    /// How far the wall clock is ahead of the true time.
     var lead: Int64 = 0
 
     mutating func time(after pause: Int64) -> Int64 {
@@ -27,14 +27,14 @@ private let start = 50 * year
     var truth: Int64 { start + uptime - 7 }
   }
 
-  @Test func `A clock that is right is believed, however long nobody asks`() {
+  @Test func `A correct clock is believed, however long no commit comes`() {
     var clocks = Clocks()
     for pause in [0, 1, second, 59 * second, 61 * second, hour, 30 * hour, year] {
       #expect(clocks.time(after: pause) == clocks.truth)
     }
   }
 
-  // A device that took the next year for this one for a moment, and committed, has stamped that
+  // A device once had a wrong clock, a year ahead, for a moment and committed. It has stamped that
   // year on everything since, because times only go up.
   @Test func `A jump ahead for a moment is not believed`() {
     var clocks = Clocks()
@@ -72,7 +72,7 @@ private let start = 50 * year
     }
   }
 
-  @Test func `A database whose clock jumped for a moment goes on from the time before`()
+  @Test func `A database whose clock jumped for a moment continues from the time before`()
     async throws
   {
     let wall = Guarded(start)

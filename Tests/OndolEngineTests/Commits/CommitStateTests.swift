@@ -1,5 +1,5 @@
-// The order of commits without an engine: whatever the order in which writes and syncs end, what is
-// published is a prefix of what was placed, as long as durabilities allow and no longer.
+// The order of commits without an engine: whatever the order in which writes and syncs end, the
+// published commits are a prefix of the placed ones, as long as durabilities allow and no longer.
 
 import OndolTestKit
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct CommitStateTests {
-  /// A commit as the test remembers it, whole.
+  /// A whole commit, as the test remembers it.
   private struct Placed {
     var sequence: UInt64
     var start: UInt64
@@ -16,7 +16,7 @@ import Testing
     var isWritten = false
   }
 
-  /// What must be published, from all that has happened.
+  /// The commits that must be published, from the full history.
   private func published(_ commits: [Placed], syncedThrough: UInt64) -> UInt64 {
     let written = commits.first { !$0.isWritten }?.start ?? .max
     let reached = commits.prefix { commit in
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: Seeds.first(20))
-  func `What is published is a prefix, as long as it may be`(seed: UInt64) {
+  func `The published commits are a prefix, as long as possible`(seed: UInt64) {
     var random = OndolTestKit.SeededRandom(seed: seed)
     var state = CommitState(sequence: .zero, time: 0, end: .zero)
     var commits: [Placed] = []
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `Whoever waits is taken out once, when its place is reached, in order`() {
+  @Test func `Each waiting commit is released once, in order, when its place is reached`() {
     var line = WaitLine<Int, String>()
     #expect(line.earliest == nil)
     for (name, position) in [("a", 5), ("b", 3), ("c", 9), ("d", 5)] {
@@ -91,7 +91,7 @@ import Testing
   }
 }
 
-/// As `#expect`, for what has an effect: a macro takes such an expression apart.
+/// Works as `#expect` for expressions with side effects, which a macro would take apart.
 func expect(
   _ isTrue: Bool, _ comment: Comment? = nil, at location: SourceLocation = #_sourceLocation
 ) {

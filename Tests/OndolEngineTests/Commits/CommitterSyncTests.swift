@@ -1,6 +1,6 @@
-// Whose thread a sync is made on. A flush syncs the log before it begins; when that was asked for
-// while a commit was being written, the committer made the sync, though it had asked for none, and
-// waited for the device: the longest wait there was.
+// The thread that makes a sync. A flush syncs the log before it begins. If it asked for that while
+// a commit was being written, the committer once made the sync, without needing one, and waited for
+// the device: the longest wait there was.
 
 import OndolTestKit
 import Testing
@@ -15,7 +15,7 @@ import Testing
     environment.fileSystem = files
     environment.threads = workers
     let engine = try await Engine.open(at: "db", environment: environment)
-    // The log is there, and found after a power cut.
+    // The log exists, and is found after a power cut.
     try await engine.put([rowKey("first"): [1]], durability: .power)
     try await engine.put([rowKey("second"): [2]], durability: .process)
     let synced = files.syncs.withLock { $0 }
@@ -24,7 +24,7 @@ import Testing
     let asked = Guarded<Task<Void, any Error>?>(nil)
     files.beforeWrite.withLock { beforeWrite in
       beforeWrite = {
-        // The commit has its place and is not written: now somebody wants all of it synced.
+        // The commit has its place and is not written. Now another task wants all of it synced.
         let sequencer = engine.storage.sequencer
         asked.withLock { $0 = Task.detached { try await sequencer.synchronize() } }
         while sequencer.state.withLock({ $0.syncWaiters.earliest == nil }) {}
@@ -41,7 +41,7 @@ import Testing
   }
 }
 
-/// Files in memory that count their syncs, and do something before the next write.
+/// Files in memory that count their syncs, and run code before the next write.
 private final class WatchedFileSystem: FileSystem {
   let syncs = Guarded(0)
   let beforeWrite = Guarded<(@Sendable () -> Void)?>(nil)

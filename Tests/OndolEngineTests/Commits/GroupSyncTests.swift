@@ -1,5 +1,5 @@
-// How commits come together for a sync, without an engine: no frame is lost or written twice, and
-// nobody syncs who could leave a hole.
+// How commits share a sync, without an engine: no frame is lost or written twice, and no sync can
+// leave a hole.
 
 import OndolTestKit
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct GroupSyncTests {
-  /// A log in memory, and commits that go into it one behind the other.
+  /// A log in memory, and commits that go into it one after another.
   private struct Line {
     var sync: GroupSync
     var commits = CommitState(sequence: .zero, time: 0, end: .zero)
@@ -22,7 +22,7 @@ import Testing
           prewritten: 0, reserved: .max), base: .zero)
     }
 
-    /// Places a commit of so many bytes; answers with what is to be written for it.
+    /// Places a commit of a number of bytes, and returns what to write for it.
     mutating func commit(
       _ bytes: Int, _ durability: Durability, isSecured: Bool = true
     ) -> PendingWrite? {
@@ -42,7 +42,7 @@ import Testing
         durability, through: offset, isSecured: isSecured)
     }
 
-    /// Whether such a commit's write syncs itself; nil when it is put off.
+    /// Whether such a commit's write syncs itself; nil if it is deferred.
     mutating func syncs(
       _ bytes: Int, _ durability: Durability, isSecured: Bool = true
     ) -> Bool? {
@@ -98,20 +98,20 @@ import Testing
     #expect(end == line.offset, "SEED=\(seed)")
   }
 
-  @Test func `A commit that is alone syncs its own bytes, and nobody else begins a sync`() {
+  @Test func `A lone commit syncs its own bytes, and no other sync begins`() {
     var line = Line()
     let write = line.syncs(10, .power)
     #expect(write == true)
     let other = line.syncs(10, .power)
-    // It goes with the next sync.
+    // It shares the next sync.
     #expect(other == nil)
     #expect(line.sync.gathered == 1)
     expect(!line.begin())
   }
 
-  // A write that synced itself behind one that nobody had synced would have been acknowledged, and
-  // a power cut could have left a hole in front of it.
-  @Test func `A commit behind bytes that are not on the device does not sync by itself`() {
+  // A write that synced itself after an unsynced one would have been acknowledged, and a power cut
+  // could have left a hole before it.
+  @Test func `A commit after unsynced bytes does not sync by itself`() {
     var line = Line()
     let first = line.syncs(10, .process)
     #expect(first == false)
@@ -129,7 +129,7 @@ import Testing
     expect(line.begin(isSecured: true))
   }
 
-  @Test func `Among company nobody syncs on its own thread, and when alone again one does`() {
+  @Test func `Concurrent commits do not sync on their own threads, and a lone one does again`() {
     var line = Line()
     _ = line.commit(10, .power)
     line.commits.endWrite(at: .zero)
@@ -145,7 +145,7 @@ import Testing
     #expect(alone == true)
   }
 
-  @Test func `A sync begins when somebody waits for what it reaches, and not before`() {
+  @Test func `A sync begins when a commit waits for it, and not before`() {
     var line = Line()
     _ = line.commit(10, .process)
     expect(!line.begin())
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test func `Those whom the last sync satisfied are awaited, until nobody more comes`() {
+  @Test func `A sync waits for the writers of the last one, until no more come`() {
     var line = Line()
     _ = line.commit(10, .power)
     line.commits.endWrite(at: .zero)
@@ -175,7 +175,7 @@ import Testing
     #expect(line.sync.gathered(beyond: 0) == nil, "nobody has come since")
   }
 
-  @Test func `A periodic sync is set once for the earliest who waits`() {
+  @Test func `A periodic sync is scheduled once, for the earliest waiting commit`() {
     var line = Line()
     expect(line.sync.arm(.process, now: 0) == nil)
     expect(line.sync.arm(.periodic(microseconds: 100), now: 10) == 100)

@@ -1,5 +1,5 @@
-// Guards without an engine: what they find is what looking at every row finds, whatever has been
-// sealed and however often the batch has to look outside.
+// Guards without an engine: they find what examining every row would find, whatever has been sealed
+// and however often the batch must look outside.
 
 import OndolTestKit
 import Testing
@@ -61,9 +61,9 @@ import Testing
     }
   }
 
-  // Where commits get their order others wait, so a long look is taken elsewhere; what came
-  // meanwhile is asked for afterwards.
-  @Test func `A long look is left for outside, and what comes meanwhile is found`() throws {
+  // Other commits wait at the point where commits get their order. So a long check happens
+  // elsewhere, and the later commits are checked afterwards.
+  @Test func `A long check runs outside, and finds later commits`() throws {
     let memtable = Memtable(capacity: 1 << 20)
     func add(_ number: Int, _ sequence: UInt64) {
       memtable.begin(SequenceNumber(rawValue: sequence), log: FileNumber(rawValue: 1))

@@ -1,6 +1,6 @@
-// The keys of what is flushed are kept for guards, but not while nobody guards. When somebody
-// began to, the flushes before were a gap that nothing showed: a batch derived before the gap was
-// accepted although what it was derived from had changed in it.
+// Guards keep the keys of flushed rows, but not while no batch has guards. When one began to, the
+// earlier flushes were once an invisible gap: the engine accepted a batch from before the gap
+// although its basis had changed in it.
 
 import OndolEngine
 import Testing
@@ -9,7 +9,7 @@ import Testing
   private let key: [UInt8] = [0, 0, 0x10, 0, 1]
   private let other: [UInt8] = [0, 0, 0x10, 0, 2]
 
-  @Test func `A guard that reaches back behind a flush nobody kept is refused`() async throws {
+  @Test func `A guard that reaches back past a flush without kept keys is refused`() async throws {
     var options = EngineOptions()
     options.shardCount = 1
     let engine = try await Engine.open(at: "db", options: options, environment: .memory())

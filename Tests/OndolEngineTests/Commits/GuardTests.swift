@@ -4,7 +4,7 @@ import OndolEngine
 import OndolTestKit
 import Testing
 
-/// Commits a batch derived now, and done after `meanwhile`; whether it was accepted.
+/// Derives a batch now and commits it after `meanwhile`. Returns whether it was accepted.
 private func accepts(
   _ engine: Engine, guarding guards: (inout Batch) -> Void,
   after meanwhile: () async throws -> Void
@@ -27,14 +27,14 @@ private func guardKey(_ batch: inout Batch) {
   batch.guardUnchanged(rowKey("k").bytes)
 }
 
-/// Rows from `d` on and before `h`.
+/// The rows from `d` on and before `h`.
 private func guardRange(_ batch: inout Batch) {
   batch.guardUnchanged(from: rowKey("d").bytes, to: rowKey("h").bytes)
 }
 
 @Suite struct GuardTests {
   @Test(arguments: [false, true])
-  func `A guarded key refuses what changes it, flushed or not`(isFlushed: Bool) async throws {
+  func `A guarded key refuses after a change of it, flushed or not`(isFlushed: Bool) async throws {
     let engine = try await Engine.open(at: "db", environment: .memory())
     try await engine.put([rowKey("k"): [0]])
     #expect(try await accepts(engine, guarding: guardKey) {})
@@ -52,7 +52,7 @@ private func guardRange(_ batch: inout Batch) {
   }
 
   @Test(arguments: [false, true])
-  func `A guarded range refuses what comes into it, changes and goes`(
+  func `A guarded range refuses after an insertion, a change or a deletion in it`(
     isFlushed: Bool
   ) async throws {
     let engine = try await Engine.open(at: "db", environment: .memory())
@@ -72,7 +72,7 @@ private func guardRange(_ batch: inout Batch) {
     try await engine.close()
   }
 
-  @Test func `A flush of other rows refuses nobody, unless too much was flushed`() async throws {
+  @Test func `A flush of other rows causes no refusal, unless too much was flushed`() async throws {
     var options = EngineOptions()
     options.recentKeysSize = 200
     let engine = try await Engine.open(at: "db", options: options, environment: .memory())

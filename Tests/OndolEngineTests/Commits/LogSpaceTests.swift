@@ -1,5 +1,5 @@
-// The logs that commits go into, without a file being written: places follow each other, nothing is
-// placed where there is no room, and the change to the next log leaves no gap in the line.
+// The logs that commits go into, without writing a file: places follow each other, nothing is
+// placed without room, and the change to the next log leaves no gap in the sequence.
 
 import OndolTestKit
 import Testing
@@ -35,7 +35,7 @@ import Testing
       number += 1
     }
 
-    /// Places a commit whose frames have so many bytes; nil when there is something to wait for.
+    /// Places a commit whose frames have a number of bytes; nil if it must wait.
     mutating func place(_ length: Int, isPuttingOff: Bool = false) -> LogSpace.Place? {
       let answer = logs.place(
         FrameLength(clear: length, sealed: length), after: commits, isPuttingOff: isPuttingOff)
@@ -51,7 +51,7 @@ import Testing
       return place
     }
 
-    /// What a commit would have to wait for; nothing happens to the logs.
+    /// Returns what a commit would have to wait for, without changing the logs.
     func missing(_ length: Int) -> MissingSpace? {
       var logs = logs
       let frames = FrameLength(clear: length, sealed: length)
@@ -100,7 +100,7 @@ import Testing
       #expect(begins == !place.header.isEmpty, "SEED=\(seed)")
       #expect(place.offset == (begins ? 0 : last?.end), "SEED=\(seed)")
       #expect(place.end == place.offset + UInt64(place.header.count + length), "SEED=\(seed)")
-      // The line of all logs goes on where it ended.
+      // The positions of all logs continue where the last one ended.
       if begins { #expect(place.log.base == end, "SEED=\(seed)") }
       if place.spareRequest != nil {
         spares += 1
@@ -112,7 +112,7 @@ import Testing
       line.logs.end(of: line.commits).starts.count == spares + 1 + (line.logs.spare == nil ? 1 : 0))
   }
 
-  @Test func `A log's first commit carries a header that says where the last one ended`() throws {
+  @Test func `A log's first commit carries a header with the end of the last log`() throws {
     var line = Line(options())
     line.offer()
     let place = try line.placed(80)
@@ -134,7 +134,7 @@ import Testing
     expect(line.place(100)?.log !== first.log)
   }
 
-  @Test func `Rows that came with a log far behind are overdue when the next one begins`() throws {
+  @Test func `Rows from a log far in the past are overdue when the next one begins`() throws {
     var line = Line(options(size: 8 << 10, retention: 8 << 10))
     line.offer()
     var overdue: [UInt64?] = []
@@ -142,12 +142,11 @@ import Testing
       overdue.append(try line.placed(9 << 10).overdue?.rawValue)
       line.offer()
     }
-    // Each log has 13 KiB, and 16 KiB may lie behind.
+    // Each log has 13 KiB, and 16 KiB may come after the floor.
     #expect(overdue == [nil, nil, 10, 11])
   }
 
-  @Test func `A spare is asked for once for every log, and again when it could not be made`() throws
-  {
+  @Test func `A spare is requested once for each log, and again after a failure`() throws {
     var line = Line(options(size: 16 << 10))
     line.offer()
     try expect(line.placed(1 << 10).spareRequest?.prewritten == nil)
@@ -157,7 +156,7 @@ import Testing
     try expect(line.placed(8).spareRequest?.prewritten != nil)
   }
 
-  @Test func `Where no log can be made, commits go on while there is room in this one`() {
+  @Test func `Without a new log, commits continue while the current one has room`() {
     for prewritten: UInt64 in [0, 16 << 10] {
       var line = Line(options(size: 16 << 10))
       line.offer(prewritten: prewritten)
@@ -166,7 +165,7 @@ import Testing
         line.logs.noteNoSpare(.closed)
         placed += 1
       }
-      // The commit that would be beyond finds no place; then a log must be made.
+      // The commit that would go beyond finds no place, and a log must be made.
       #expect(placed == 12)
       #expect(line.logs.needsLog)
     }
@@ -184,7 +183,7 @@ import Testing
         }
         line.logs.noteSynced(through: line.commits.placedEnd)
       }
-      // One that was not written ahead after all, which the next commits go into.
+      // A log that is not written ahead after all, for the next commits.
       line.offer()
       _ = line.place(1 << 20)
     }
@@ -192,8 +191,7 @@ import Testing
     #expect(zip(requests, requests.dropFirst()).allSatisfy { $0 * 4 == $1 || $1 == 1 << 20 })
   }
 
-  @Test func `A log left behind is covered once its successor's beginning is on the device`() throws
-  {
+  @Test func `A finished log is covered once its successor's beginning is on the device`() throws {
     var line = Line(options(size: 8 << 10))
     line.offer()
     let first = try line.placed(9 << 10)

@@ -1,4 +1,5 @@
-// Guards of ranges in memtables: what they find, and how few rows they look at where others wait.
+// Guards of ranges in memtables: what they find, and how few rows they examine where other commits
+// wait.
 
 import OndolTestKit
 import Testing
@@ -42,9 +43,9 @@ import Testing
     }
   }
 
-  // A transaction that had read a collection of 250,000 fresh documents once had them all walked
-  // through with every commit of somebody else's, where all commits wait.
-  @Test func `A long range costs what came since, and a short one what is in it`() {
+  // A transaction that had read a collection of 250,000 fresh documents once walked through all of
+  // them at every other commit, at a point where all commits wait.
+  @Test func `A long range costs as much as later rows, and a short one as much as its own`() {
     let memtable = Memtable(capacity: 4 << 20)
     for number in 0..<20_000 {
       memtable.begin(
@@ -62,9 +63,9 @@ import Testing
       #expect(found == false)
       return 1_000_000 - left
     }
-    // All but the last ten rows, of which those ten alone are new.
+    // All except the last ten rows, of which only those ten are new.
     #expect(steps(0, 19_990, after: 19_990) < 600)
-    // Three rows, after which all others came.
+    // Three rows, and all others came after them.
     #expect(steps(0, 3, after: 3) <= 4)
   }
 

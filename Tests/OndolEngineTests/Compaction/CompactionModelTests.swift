@@ -1,7 +1,7 @@
-// The compaction policy as properties, on a shard without files: carrying out plans ends, keeps
-// every row's newest version on top, bounds how many runs there are and how much is written, and
-// goes around damaged segments without an old row coming to light. Plans are carried out two at a
-// time where the engine does so, beside flushes.
+// Properties of the compaction policy, on a shard without files. Executing plans ends, keeps every
+// row's newest version on top, bounds the number of runs and the bytes written, and works around
+// damaged segments without exposing an old row. Two plans run at a time where the engine does that,
+// beside flushes.
 
 import OndolTestKit
 import Testing
@@ -17,7 +17,7 @@ private struct ShardLife {
   var truth: [Int: ShardModel.Row] = [:]
   var loaded: UInt64 = 0
   var round: UInt64 = 0
-  /// When the last segment became damaged: what was written later must be read rightly.
+  /// The time when the last segment was damaged. Later writes must be read correctly.
   var lastDamage: UInt64 = 0
   /// Merges under way: one of any kind, and one of the newest flushed runs.
   private var pending: [CompactionPlan?] = [nil, nil]
@@ -47,7 +47,7 @@ private struct ShardLife {
     return Barriers(model.damaged.union(taken))
   }
 
-  /// Begins a merge, or ends one that was begun; false when there is nothing to do.
+  /// Begins a merge, or ends one that has begun. Returns false if there is nothing to do.
   mutating func step(_ lane: Int) throws -> Bool {
     if let plan = pending[lane] {
       pending[lane] = nil
@@ -85,7 +85,7 @@ private struct ShardLife {
     }
   }
 
-  /// Has a segment become damaged that no merge has read yet.
+  /// Damages a segment that no merge has read yet.
   mutating func damageSegment() {
     let taken = Set(pending.compactMap { $0 }.flatMap(\.segments).map(\.number))
     let whole = model.shard.segments.filter {
@@ -96,9 +96,9 @@ private struct ShardLife {
     lastDamage = round
   }
 
-  /// The first key that a reader would be told something wrong of.
+  /// The first key with a wrong answer for a reader.
   func firstWrong() -> Int? {
-    // Every key would take most of the test's time; a third of them are others each time.
+    // Every key would take most of the test's time. A third of them, others each time, are enough.
     stride(from: Int(round % 3), to: keys, by: 3).first { number in
       let wanted = truth[number]
       switch model.read(number) {
@@ -143,8 +143,8 @@ private struct ShardLife {
     #expect(life.firstWrong() == nil, "SEED=\(seed)")
   }
 
-  /// Segments rot while merges go on: whatever was written since must be read rightly, tombstones
-  /// among it, and what lies in a damaged segment must never be answered with an older row.
+  /// Segments are damaged while merges run. Later writes, including tombstones, must be read
+  /// correctly, and a row in a damaged segment must never be answered with an older one.
   @Test(arguments: Seeds.first(8))
   func `go around damaged segments`(seed: UInt64) throws {
     var life = life(seed: seed)
@@ -176,7 +176,7 @@ private struct ShardLife {
     #expect(life.model.damaged.isSubset(of: life.model.shard.segments.map(\.number)))
   }
 
-  /// In a load the bytes written grow as the bytes loaded, a few times over.
+  /// In a load the bytes written grow in proportion to the bytes loaded, a few times over.
   @Test func `write a little for each byte loaded`() throws {
     var policy = tablePolicy(runLimit: 8, baseSize: 16_000)
     policy.memtableSize = 2_000
@@ -194,8 +194,8 @@ private struct ShardLife {
 }
 
 @Suite struct `Merging flushed runs by their sizes` {
-  /// How often each byte is written when `count` memtables come and none goes down, and the most
-  /// runs that there are.
+  /// Returns how often each byte is written when `count` memtables come and none goes down a level,
+  /// and the largest number of runs.
   private func amplification(_ count: Int, limit: Int, size: () -> Double) -> (Double, Int) {
     var sizes: [Double] = []
     var (loaded, written) = (0.0, 0.0)

@@ -1,11 +1,11 @@
-// The compaction policy's scripts: a shard, and what is planned for it. Segments are written as
-// NUMBER:FIRST-LAST with ",size=" and ",tombstones=" behind, newest runs on top:
+// Scripts of the compaction policy: a shard, and its plan. Segments are written as
+// NUMBER:FIRST-LAST followed by ",size=" and ",tombstones=", newest runs on top:
 //
-//   next                         what is pressing
-//   quiet, tidy                  what a shard gets that nobody writes to; where that is too dear
+//   next                         the most urgent plan
+//   quiet, tidy                  the plan for a shard without writes; the one if it costs too much
 //   patience                     how many times the shortest quiet must last
 //   0 11:20-29 12:25-40
-//   6 1:0-19,size=3000           "40*1:0-99" are 40 of them, one behind the other
+//   6 1:0-19,size=3000           "40*1:0-99" are 40 of them, one after another
 
 import OndolTestKit
 import Testing
@@ -31,7 +31,7 @@ private struct CompactionTable {
     }
   }
 
-  /// "dropped=5@10": keyspace 5 was dropped when the next file would have had the number 10.
+  /// "dropped=5@10": keyspace 5 was dropped when the next file number was 10.
   private var dropped: DroppedKeyspaces {
     var dropped = DroppedKeyspaces()
     let numbers = (step.settings["dropped"] ?? "").split(separator: "@").compactMap { UInt64($0) }
@@ -84,11 +84,11 @@ private struct CompactionTable {
 
 @Suite struct CompactionScriptTests {
   @Test(arguments: try GoldenScript.all(in: "compaction"))
-  func `What is planned is what the script says`(script: GoldenScript) async throws {
+  func `Plans match the script`(script: GoldenScript) async throws {
     try await script.check { try CompactionTable($0).run() }
   }
 
-  @Test func `A move is an edit of one segment out and in again`() throws {
+  @Test func `A move is an edit that drops and adds one segment`() throws {
     var shard = ShardState()
     try shard.add(tableSegment(11, 0, 99, size: 3_000), level: 5, run: 11)
     try shard.add(tableSegment(1, 150, 250, size: 20_000), level: 6, run: 1)
@@ -97,7 +97,7 @@ private struct CompactionTable {
     #expect(plan.changes(shard: 0, outputs: RunOutput(segments: plan.segments)).count == 2)
   }
 
-  @Test func `A large flushed run is cut where segments below begin`() throws {
+  @Test func `A large flushed run is cut at the beginnings of segments below`() throws {
     var shard = ShardState()
     try shard.add(tableSegment(90, 0, 3_999, size: 4_000), level: 0, run: 90)
     for number in 0..<40 {

@@ -1,5 +1,5 @@
-// Compaction within the engine, in a simulated world: levels form and nothing is lost, space comes
-// back, dropped keyspaces go, and a quiet database becomes one run.
+// Compaction within the engine, in a simulated world: levels form and nothing is lost, space is
+// freed, dropped keyspaces go, and a quiet database becomes one run.
 
 import OndolTestKit
 import Testing
@@ -84,7 +84,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
-  /// What is stored stays within a few times what lives, and all of it goes with the last row.
+  /// The stored bytes stay within a few times the live ones, and all of them go with the last row.
   @Test(arguments: [1, 2] as [UInt64])
   func `gives space back`(seed: UInt64) throws {
     try simulate(seed: seed) { engine, world in
@@ -119,9 +119,9 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
-  /// Rows of one text compress to a twentieth. A shard that was small by the bytes of its files was
-  /// rewritten with every flush until a hundred megabytes of rows went through each, and writers
-  /// stood still for seconds.
+  /// Rows of one text compress to a twentieth. A shard whose files were small was once rewritten at
+  /// every flush until a hundred megabytes of rows went through each, and writers stood still for
+  /// seconds.
   @Test func `a shard is small by its rows, however well they compress`() throws {
     var options = options()
     options.runLimit = 100
@@ -223,8 +223,9 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
-  /// Each number stayed in the manifest for ever, and with a million of them it could not be read.
-  @Test func `leaves nothing behind where there are no rows`() throws {
+  /// Each number once stayed in the manifest forever, and with a million of them the manifest could
+  /// not be read.
+  @Test func `leaves nothing if there are no rows`() throws {
     try simulate(seed: 6) { engine, world in
       try await engine.put(0x1000, [1], [1])
       try await engine.put(0x1001, [1], [1])
@@ -235,13 +236,14 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
       }
       #expect(world.fileSystem.count(of: .write) == written)
       #expect(engine.storage.manifest.state.dropped.isEmpty)
-      // The only segment has rows of another keyspace, too.
+      // The only segment also has rows of another keyspace.
       try await engine.drop(keyspaces: [0x1001])
       #expect(engine.storage.manifest.state.dropped.keyspaces == [0x1001])
     }
   }
 
-  /// A drop is known until no log and no segment can bring a row of it back, over crashes too.
+  /// A drop is remembered until no log and no segment can bring a row of it back, also over
+  /// crashes.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `is forgotten only when nothing can bring rows back`(seed: UInt64) throws {
     try SimulationExecutor.run(seed: seed) { executor in
@@ -258,7 +260,8 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
       try await engine.put(0x1001, Array(30..<60), [1])
       try await engine.drop(keyspaces: [0x1001])
       #expect(engine.storage.manifest.state.dropped.keyspaces == [0x1001])
-      // Killed: the log has rows of what was dropped, and recovery copies them to a newer one.
+      // After a kill, the log has rows of the dropped keyspace, and recovery copies them to a newer
+      // one.
       let second = SimulatedWorld(fileSystem: fileSystem.kill(), seed: seed, threads: executor)
       let again = try await Engine.open(
         at: "/db", options: opened, environment: second.environment)
@@ -298,7 +301,7 @@ private func segmentFiles(_ world: SimulatedWorld) -> Int {
     }
   }
 
-  @Test func `keeps what a snapshot holds, and says who does`() throws {
+  @Test func `keeps what a snapshot holds, and names its holder`() throws {
     try simulate(seed: 4) { engine, world in
       try await engine.put(0x1000, Array(0..<40), [UInt8](repeating: 1, count: 100))
       try await engine.compact()

@@ -1,7 +1,7 @@
-// Major compactions on disks of every size. One once needed as much free space as the whole shard
-// takes, took it unasked, gave up the reserve when there was less, and so had commits refused on a
-// disk that had room for them. Now a quiet database takes no more than what is not needed by
-// commits, and merging everything on request needs room for a piece.
+// Major compactions on disks of every size. One once needed as much free space as the whole shard,
+// took it without a request, gave up the reserve if there was less, and so caused refused commits
+// on a disk that had room for them. Now a quiet database takes only space that commits do not need,
+// and merging everything on request needs room for a piece.
 
 import OndolEngine
 import OndolTestKit
@@ -43,7 +43,7 @@ private func options() -> EngineOptions {
       let world = SimulatedWorld(seed: 1, threads: executor)
       let (engine, rows) = try await prepare(world)
       let files = world.fileSystem
-      // Commits need a log, its successor, and the reserve, which is there.
+      // Commits need a log, its successor, and the reserve, which exists.
       let needed = 4 * options().logSize
       files.setCapacity(files.used + needed + step * 12_000)
       for round in 0..<60 {

@@ -1,7 +1,7 @@
-// One rotten block, at every place of every segment, under a life of commits, flushes, merges and
-// openings. Once a merge that met such a block stopped all writing, at every opening, also of
-// keyspaces it had nothing to do with. Now writing goes on, what was written since is read rightly,
-// and what lies in the block is answered with its damage and never with something older.
+// One damaged block, at every place of every segment, during commits, flushes, merges and opens. A
+// merge that met such a block once stopped all writing, at every open, also of unrelated keyspaces.
+// Now writing continues, later writes are read correctly, and a read from the block reports its
+// damage and never returns something older.
 
 import OndolEngine
 import OndolTestKit
@@ -14,7 +14,7 @@ private func key(_ group: UInt32, _ number: Int) -> [UInt8] {
   rowKey("k\(1_000 + number)", group: group)
 }
 
-/// What is in the database, and what of it was written since a block became rotten.
+/// The rows of the database, and those written since a block was damaged.
 private struct Rows {
   var values: [[UInt8]: [UInt8]?] = [:]
   var fresh: Set<[UInt8]> = []
@@ -71,7 +71,7 @@ private struct Life {
     }
   }
 
-  /// Every row is right, or said to be damaged if it is none of those written since.
+  /// Every row is correct, or reported as damaged if it was not written since.
   func check(_ engine: Engine, _ place: String) async throws {
     for (key, wanted) in rows.values {
       let answer = await Self.answer { try await engine.snapshot().get(key) }
@@ -146,12 +146,12 @@ private struct Life {
         reported += life.reports.withLock { $0 } > 0 ? 1 : 0
       }
     }
-    // What rots in a filter shows when the filter is first asked, which merges never do.
+    // Damage in a filter shows at the filter's first use, and merges do not use filters.
     #expect(places > 10 && reported * 5 > places * 2, "SEED=\(seed): \(reported) of \(places)")
   }
 
-  /// It was the metrics' and the log's business that nobody knew of it.
-  @Test func `is told once, and counted until its file goes`() async throws {
+  /// Neither the metrics nor the log once reported it.
+  @Test func `is reported once, and counted until its file goes`() async throws {
     var life = try await prepare(2)
     life.reports.withLock { $0 = 0 }
     let directory = try life.fileSystem.openDirectory(at: "/db", create: false)
@@ -175,7 +175,7 @@ private struct Life {
 }
 
 extension Life {
-  /// Works, and checks; what fails is shown with its place, and only a wrong test throws.
+  /// Works and checks. It reports a failure with its place, and only a wrong test throws.
   fileprivate mutating func live(_ engine: Engine, _ place: String) async throws {
     do {
       try await work(engine, rounds: 25, since: true)

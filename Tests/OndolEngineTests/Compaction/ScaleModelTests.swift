@@ -1,6 +1,6 @@
 // The compaction policy at sizes that no test loads: a shard of which only sizes are known, with
-// rows evenly over the keys. What a load of many gigabytes writes, how many runs it has at most,
-// and how large its merges are, in a second.
+// rows evenly over the keys. It computes in a second what a load of many gigabytes writes, its
+// largest number of runs, and the sizes of its merges.
 
 import Testing
 
@@ -10,7 +10,8 @@ private func bucketKey(_ bucket: Int, last: Bool = false) -> [UInt8] {
   [UInt8(bucket >> 8), UInt8(bucket & 255), last ? 1 : 0]
 }
 
-/// Keys are counted in buckets; every segment is a range of them and has so many bytes in each.
+/// Keys are counted in buckets. Every segment is a range of buckets, with a number of bytes in
+/// each.
 private struct SizedShard {
   static let buckets = 1_024
 
@@ -77,7 +78,7 @@ private struct SizedShard {
   private let megabyte: UInt64 = 1 << 20
 
   @Test(arguments: [(gigabytes: 2, most: 7.5), (gigabytes: 10, most: 9.5)])
-  func `writes few times what it loads, in merges that hang on what is new`(
+  func `writes few times what it loads, in merges whose size depends on new data`(
     gigabytes: Int, most: Double
   ) throws {
     let picker = CompactionPicker(policy: CompactionPolicy(EngineOptions()))

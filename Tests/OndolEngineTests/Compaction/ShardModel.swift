@@ -1,5 +1,5 @@
-// A shard without files, on which plans are carried out as a job would: the property tests of the
-// picker compare what it shows with what was written.
+// A shard without files, on which plans are executed as a job would. The picker's property tests
+// compare its contents with the written rows.
 
 @testable import OndolEngine
 
@@ -36,11 +36,11 @@ struct ShardModel {
     var isTombstone: Bool
   }
 
-  /// What a reader comes to.
+  /// A reader's result.
   enum Answer: Equatable {
     case row(Row)
     case absent
-    /// The answer may be in a segment that is damaged.
+    /// The answer may be in a damaged segment.
     case damaged
   }
 
@@ -48,7 +48,7 @@ struct ShardModel {
     var description: String
   }
 
-  /// Rows in one segment, at most.
+  /// The largest number of rows in a segment.
   static let segmentRows = 100
 
   var shard = ShardState()
@@ -57,7 +57,7 @@ struct ShardModel {
   var nextFile: UInt64 = 1
   var bytesWritten: UInt64 = 0
 
-  /// What a reader sees of `number`, newest run first.
+  /// Returns what a reader sees of `number`, newest run first.
   func read(_ number: Int) -> Answer {
     for run in shard.runs {
       for segment in run.segments {
@@ -72,7 +72,7 @@ struct ShardModel {
     return .absent
   }
 
-  /// Writes rows as the segments of a run, none of which reaches over a cut.
+  /// Writes rows as the segments of a run, none of which crosses a cut.
   mutating func write(
     _ run: [Int: Row], into level: Int, id: UInt64?, cuts: [[UInt8]] = []
   ) throws {
@@ -112,7 +112,7 @@ struct ShardModel {
     nextFile += 1
   }
 
-  /// Puts the result of `plan` in the place of its inputs.
+  /// Replaces the inputs of `plan` with its result.
   mutating func carryOut(_ plan: CompactionPlan) throws {
     var merged: [Int: Row] = [:]
     for run in plan.inputs {
@@ -132,7 +132,7 @@ struct ShardModel {
     }
     if !plan.keepsTombstones { merged = merged.filter { !$0.value.isTombstone } }
     let isNewRun = plan.outputLevel == 0 && plan.outputRun == 0
-    // As in a job, all rows of a merge count as being of all its inputs' sequences.
+    // As in a job, all rows of a merge count as belonging to all its inputs' sequences.
     let sequences = plan.segments.map(\.maxSequence)
     let first = nextFile
     try write(

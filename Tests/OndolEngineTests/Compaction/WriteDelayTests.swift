@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  /// A pressure that is felt, by a memtable that is nearly full.
+  /// A pressure that causes delays, from a memtable that is nearly full.
   private func felt() -> (WritePressure, View, nanosecondsPerByte: Double) {
     var options = EngineOptions()
     options.sealedMemtables = 0
@@ -64,21 +64,22 @@ import Testing
     return (pressure, view, delay.nanosecondsPerByte(delay.fullness(UpkeepDebt(activeFill: fill))))
   }
 
-  /// Whoever came when a second had gathered waited it for all, and the others not at all.
+  /// The writer that came when a second had accumulated once waited it for all, and the others not
+  /// at all.
   @Test func `is waited by each commit for itself, after those that came before`() {
     let (pressure, view, rate) = felt()
     #expect(pressure.isFelt)
     let bytes = 50_000
     let share = Int64(Double(bytes) * rate)
     #expect(share > 0)
-    // They come at once.
+    // They arrive at once.
     let waits = (1...200).map { _ in pressure.wait(before: bytes, in: view, at: 7_000_000) }
     for (index, wait) in waits.enumerated() {
       let owed = Int64(index + 1) * share
       #expect(wait == (owed < 1_000_000 ? 0 : min(owed, 200_000_000) / 1_000), "\(index)")
     }
     #expect(waits.last == 200_000)
-    // Once that is over, only what is its own.
+    // After that, only its own.
     let later = pressure.wait(before: bytes, in: view, at: 9_000_000)
     #expect(later == (share < 1_000_000 ? 0 : share / 1_000))
   }
@@ -93,7 +94,7 @@ import Testing
       now += pressure.wait(before: size, in: view, at: now)
     }
     let due = Double(bytes) * rate / 1_000
-    // What has not come to a millisecond is still owed.
+    // A delay of less than a millisecond is still owed.
     #expect(abs(Double(now - 1_000_000) - due) < 3_000, "\(now - 1_000_000) of \(due) µs")
   }
 

@@ -1,6 +1,6 @@
-// The keys of groups where `KEYS` cannot be read or written for a moment, is older than the
-// database or another one, or says what nobody wrote. In each case keys once were lost for good, or
-// a whole database with them: a read that failed was taken for a file that says nothing.
+// The keys of groups when `KEYS` is temporarily unreadable or unwritable, older than the database
+// or another database's, or contains what nobody wrote. In each case keys, or a whole database with
+// them, were once lost permanently: a failed read was taken for an empty file.
 
 import OndolTestKit
 import Testing
@@ -16,7 +16,7 @@ extension KeyedPlace {
     return try GroupKeysFile.groups(in: file, of: engine.identity.bytes)
   }
 
-  /// What `KEYS` says, in its newest copy.
+  /// The newest copy in `KEYS`.
   fileprivate func keysFile(_ engine: Engine) throws -> GroupKeysFile {
     let masters = try #require(engine.storage.keyring).masters
     let found = try GroupKeysFile.read(
@@ -29,7 +29,7 @@ extension KeyedPlace {
     try directory.remove(name)
   }
 
-  /// Both copies of a file of keys.
+  /// Writes both copies of a file of keys.
   fileprivate func write(_ file: GroupKeysFile) throws {
     var bytes = [UInt8](repeating: 0, count: 32768 + GroupKeysFile.length)
     for offset in GroupKeysFile.offsets {
@@ -55,8 +55,8 @@ extension Engine {
 }
 
 @Suite struct GroupKeysFaultTests {
-  /// A change of keys has written everything anew and has only to be finished. The opening that
-  /// goes on with it once took one failed open for "there are no keys", and finished without them.
+  /// A change of keys has rewritten everything and only has to be finished. The open that resumed
+  /// it once took one failed open of the file for "there are no keys", and finished without them.
   @Test(arguments: [(OperationKind.open, tooManyOpenFiles), (.open, inputOutputError)])
   func `An opening that cannot open the keys fails, and the next one has them`(
     kind: OperationKind, errno: Int32
@@ -106,7 +106,7 @@ extension Engine {
       }
       await #expect(throws: EngineError.self) { try await engine.leaveFilesBeforeBorder { _ in } }
     }
-    // All else goes on.
+    // Everything else continues.
     try await engine.put([rowKey("other"): [1]], durability: .power)
     try await engine.flush()
     try await engine.close()
@@ -119,7 +119,7 @@ extension Engine {
     try await engine.close()
   }
 
-  /// The new key was once in memory from the first, and whatever had a number behind the border,
+  /// The new key was once in memory from the start, and any file with a number after the border,
   /// long after, was sealed with a key that no device had.
   @Test func `A change of keys that cannot be written has not begun`() async throws {
     let place = KeyedPlace()
@@ -131,7 +131,7 @@ extension Engine {
     ])
     await #expect(throws: EngineError.self) { try await engine.beginKeyChange(to: place.oracle) }
     #expect(engine.border == nil)
-    // As if so many files had been made since.
+    // As if this many files had been created since.
     _ = try await engine.storage.perform { (storage) throws(EngineError) in
       let numbers = storage.manifest.numbers
       let margin = storage.options.keyChangeMargin
@@ -143,7 +143,7 @@ extension Engine {
     try await engine.close()
     engine = try await place.open()
     #expect(try engine.rows(of: group).count == 30)
-    // And begins when it can.
+    // It begins when it can.
     try await engine.beginKeyChange(to: place.oracle)
     try await engine.fill(group, 30..<40)
     try await engine.seeKeyChangeThrough()
@@ -175,7 +175,7 @@ extension Engine {
     try await engine.close()
   }
 
-  /// Dropping once returned where nothing had been written, and the key stayed for good.
+  /// Dropping once returned although nothing had been written, and the key stayed permanently.
   @Test func `Dropping a group ends when its key is in no copy, and others go on meanwhile`()
     async throws
   {
@@ -244,7 +244,7 @@ extension Engine {
     try await engine.flush()
     try await engine.close()
     let sound = try place.bytes(of: GroupKeysFile.name)
-    // A key is taken out by who has none, and the checksum made to fit.
+    // Someone without a key removes one, and corrects the checksum.
     var forged = try place.keysFile(engine)
     forged.entries.removeLast()
     try place.write(forged)
@@ -257,8 +257,8 @@ extension Engine {
     try await engine.close()
   }
 
-  /// As databases are left in which a change of keys once failed to be written down: from some file
-  /// on a group is sealed with a key that is on no device.
+  /// A database in the state that a change of keys once left when it could not be recorded: from
+  /// some file on, a group is sealed with a key that is on no device.
   @Test(arguments: [true, false])
   func `Files and commits sealed with an unknown key lock their group, and all else is whole`(
     isFlushed: Bool
@@ -280,7 +280,7 @@ extension Engine {
       place.fileSystem = place.fileSystem.kill()
     }
     let sound = try place.bytes(of: GroupKeysFile.name)
-    // The file has another key for what the first group has from then on.
+    // The file has another key for the first group from then on.
     let masters = try #require(engine.storage.keyring).masters
     let original = try place.keysFile(engine)
     var keys = try GroupKeySet(original, openedWith: masters).next()
@@ -293,7 +293,7 @@ extension Engine {
     try place.write(mixed)
 
     if !isFlushed {
-      // Rows are nowhere else: opening without them would lose them.
+      // The rows exist nowhere else, so opening without them would lose them.
       let error = await #expect(throws: EngineError.self) {
         _ = try await place.open(history: true)
       }
@@ -313,7 +313,7 @@ extension Engine {
       try await engine.compact()
       try await engine.close()
     }
-    // With the right key all is there.
+    // With the correct key everything is there.
     try place.write(sound, to: GroupKeysFile.name)
     engine = try await place.open(history: true)
     #expect(engine.keyedGroups == [groups[0]: true, groups[1]: true])
@@ -321,7 +321,7 @@ extension Engine {
     try await engine.close()
   }
 
-  /// Anybody can make checksums fit. Adding to such a number once stopped the process.
+  /// Anyone can correct checksums. Adding to such a number once stopped the process.
   @Test func `The greatest generation and the greatest epoch are damage`() async throws {
     let place = KeyedPlace()
     var engine = try await place.open()
@@ -365,8 +365,8 @@ extension Engine {
     }
   }
 
-  /// Versions before wrote no proof, and their manifests name no generation.
-  @Test func `A file of keys without a proof is read where the manifest names no generation`()
+  /// Earlier versions wrote no proof, and their manifests name no generation.
+  @Test func `A file of keys without a proof is read if the manifest names no generation`()
     async throws
   {
     let place = KeyedPlace()
@@ -390,7 +390,7 @@ extension Engine {
     engine = try await place.open()
     #expect(engine.keyedGroups == [group: true])
     #expect(try engine.rows(of: group).count == 10)
-    // What is written next has one, and from then on nothing else will do.
+    // The next write has one, and from then on it is required.
     let other = try await engine.makeKeyedGroup()
     #expect(try place.keysFile(engine).proof.count == SealFormat.proofLength)
     #expect(try place.groupsInKeys(engine) == [[group, other], [group, other]])

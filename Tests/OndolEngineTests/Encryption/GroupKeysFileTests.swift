@@ -1,5 +1,5 @@
-// The file with the keys of groups: its two copies, what is erased from it, and how many keys of a
-// group it has room for.
+// The file with the keys of groups: its two copies, erasing from it, and how many keys of a group
+// fit in it.
 
 import OndolTestKit
 import Testing
@@ -59,7 +59,7 @@ import Testing
     for _ in 0..<2_000 {
       var bytes = sound
       for _ in 0...random.below(3) {
-        // Mostly where something stands.
+        // Mostly where there is data.
         let place = random.chance(1, in: 4) ? random.below(bytes.count - 8) : random.below(1_600)
         bytes[place] = random.chance(1, in: 2) ? random.bytes(1)[0] : bytes[place] ^ 0x80
       }
@@ -69,7 +69,7 @@ import Testing
       do throws(MalformedBytes) {
         let found = try GroupKeysFile(bytes.bytes, of: identity)
         read += 1
-        // What can be read comes back as it was, but for what nobody looks at.
+        // Everything readable comes back unchanged, except for unused bytes.
         if let found { #expect(try GroupKeysFile(found.encode().bytes, of: identity) == found) }
       } catch {
         refused += 1
@@ -78,7 +78,7 @@ import Testing
     #expect(read > 200 && refused > 20, "SEED=\(seed): \(read) read, \(refused) refused")
   }
 
-  /// As a crash leaves it, or whoever puts back what he has kept.
+  /// As a crash leaves it, or an attacker who restores an earlier copy.
   @Test func `A key of a group that is gone is erased at the next opening, whatever else is done`()
     async throws
   {
@@ -107,7 +107,7 @@ import Testing
     for attempt in 1..<GroupKeysFile.mostEras {
       let next = FileNumber(rawValue: UInt64(attempt * 1000))
       #expect(keys.hasRoomForEra(behind: next))
-      // One that no file was made with takes no room.
+      // A key that no file was made with takes no room.
       for offset in [100, 200] as [UInt64] {
         let border = FileNumber(rawValue: next.rawValue + offset)
         keys.beginEra(at: border, behind: next, from: master)

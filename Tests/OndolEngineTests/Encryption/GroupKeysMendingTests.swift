@@ -1,7 +1,7 @@
-// `KEYS` on a device that cannot read one of its two copies. The other one is all there is of the
-// keys, so it is written over only when the first says the same: by writing, which mends what a
-// device can mend. Where it cannot, changes of keys are refused, and all else goes on. Writing once
-// stopped for good there, although nothing was wrong with the copy that counted.
+// `KEYS` on a device that cannot read one of its two copies. The other one is the only remaining
+// copy of the keys, so it is overwritten only after the first has the same content. Writing repairs
+// the first if the device can be repaired. Otherwise changes of keys are refused, and everything
+// else continues. Writing once stopped permanently there, although the good copy was intact.
 
 import OndolTestKit
 import Testing
@@ -10,14 +10,14 @@ import Testing
 
 private let inputOutputError: Int32 = 5
 
-/// What a device does with the copies of `KEYS`.
+/// A device that treats the copies of `KEYS` specially.
 private final class KeysDevice: FileSystem {
   struct State: Sendable {
-    /// Where reads fail.
+    /// The offsets where reads fail.
     var unreadable: Set<UInt64> = []
-    /// Whether what is written can be read from then on.
+    /// Whether written bytes can be read from then on.
     var isMendedByWriting = false
-    /// Where was written, and what.
+    /// The places and bytes of writes.
     var writes: [(offset: UInt64, bytes: [UInt8])] = []
   }
 
@@ -119,7 +119,7 @@ extension Engine {
     try await put(rows, durability: .power)
   }
 
-  /// Expects that something throws what passes, and names the place in `KEYS` that cannot be read.
+  /// Expects that the call throws a temporary error, and names the unreadable place in `KEYS`.
   fileprivate func expectRefusal(
     at offset: UInt64, _ change: (Engine) async throws -> Void,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -149,7 +149,7 @@ extension Engine {
     engine = try await world.open()
     #expect(engine.keyedGroups == [groups[0]: true, groups[1]: true])
     groups.append(try await engine.makeKeyedGroup())
-    // The copy that counted was written only when the other said the same.
+    // The good copy was written only after the other had the same content.
     let first = try #require(world.device.writes.first)
     #expect(first.offset == GroupKeysFile.offsets[copy] && first.bytes == sound)
     #expect(try world.groupsInKeys(engine) == [groups, groups])
@@ -157,7 +157,7 @@ extension Engine {
   }
 
   @Test(arguments: 0..<2)
-  func `A copy that can never be read refuses changes of keys, and all else goes on`(
+  func `A permanently unreadable copy blocks changes of keys, and all else works`(
     copy: Int
   ) async throws {
     let world = MendingPlace()
@@ -186,7 +186,7 @@ extension Engine {
     #expect(world.device.writes.allSatisfy { $0.offset == offset && $0.bytes == sound })
     #expect(try engine.rows(of: groups[1]).count == 30)
 
-    // And when the device reads again, all of it is done.
+    // When the device reads again, everything is done.
     world.device.fail(at: [])
     try await engine.dropKeyedGroup(groups[0])
     #expect(try world.groupsInKeys(engine) == [[groups[1]], [groups[1]]])
@@ -202,8 +202,8 @@ extension Engine {
     #expect(world.place.oracle.repeated == nil)
   }
 
-  /// Work of all kinds comes by here, and must not write for nothing each time.
-  @Test func `A copy that cannot be mended is not written again in passing`() async throws {
+  /// Work of all kinds passes here, and must not write each time for nothing.
+  @Test func `A copy that cannot be repaired is not rewritten by other work`() async throws {
     let world = MendingPlace()
     var (engine, groups) = try await world.make()
     try await engine.close()
@@ -219,7 +219,7 @@ extension Engine {
     try await engine.close()
   }
 
-  @Test func `Where no copy can be read nothing is written, and later all of it is`()
+  @Test func `Without a readable copy nothing is written, and later all of it is`()
     async throws
   {
     let world = MendingPlace()
@@ -268,9 +268,9 @@ extension Engine {
     try await engine.close()
   }
 
-  /// A damaged copy used to be the second one written: a write of the first that tore left none.
+  /// A damaged copy used to be written second: a torn write of the first left none.
   @Test(arguments: 0..<2)
-  func `Power that goes while a damaged copy is written over leaves the keys`(
+  func `A power cut while a damaged copy is overwritten leaves the keys`(
     copy: Int
   ) async throws {
     let world = MendingPlace()
@@ -285,14 +285,14 @@ extension Engine {
     try await engine.close()
     let writes = world.device.writes
     #expect(writes.count >= 3)
-    // Each write torn at its middle.
+    // Each write torn in its middle.
     for write in writes {
       var torn = bytes
       let start = Int(write.offset)
       torn.replaceSubrange(
         start..<(start + GroupKeysFile.length / 2),
         with: write.bytes.prefix(GroupKeysFile.length / 2))
-      // What follows a group's names is all zeros in so few: the end has to differ.
+      // With so few groups, only zeros follow their names, so the end must differ.
       torn[start + GroupKeysFile.length - 1] ^= 1
       let file = try world.place.directory.create("torn")
       try file.write(torn.bytes, at: 0)

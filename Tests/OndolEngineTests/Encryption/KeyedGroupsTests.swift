@@ -1,5 +1,5 @@
-// Groups of keyspaces with keys of their own: there and gone, with their key and without. The file
-// that their keys are in has tests of its own.
+// Groups of keyspaces with keys of their own: present and dropped, with their key and without. The
+// file with their keys has tests of its own.
 
 import OndolTestKit
 import Testing
@@ -7,7 +7,7 @@ import Testing
 @testable import OndolEngine
 
 extension Engine {
-  /// Puts so many rows into each group, some of them large, over several flushes.
+  /// Puts a number of rows into each group, some of them large, over several flushes.
   fileprivate func fill(_ groups: [UInt32], _ count: Int, seed: UInt64) async throws {
     var random = OndolTestKit.SeededRandom(seed: seed)
     for number in 0..<count {
@@ -58,7 +58,7 @@ extension Engine {
     #expect(place.oracle.repeated == nil)
   }
 
-  @Test func `Without the file of keys a group is locked, all else goes on, and it comes back`()
+  @Test func `Without the file of keys a group is locked, all else works, and it comes back`()
     async throws
   {
     let place = KeyedPlace()
@@ -72,7 +72,7 @@ extension Engine {
 
     engine = try await place.open()
     #expect(engine.keyedGroups == [group: false])
-    // Nothing at all would be a wrong answer.
+    // An empty result would be a wrong answer.
     #expect(throws: EngineError.self) { try engine.rows(of: group) }
     await #expect(throws: EngineError.self) {
       try await engine.snapshot().get(rowKey("row 1", group: group))
@@ -86,7 +86,7 @@ extension Engine {
       return
     }
     await #expect(throws: EngineError.self) { try await engine.makeKeyedGroup() }
-    // Enough for the shard's files to be merged, and the manifest to be written anew.
+    // Enough to merge the shard's files, and to rewrite the manifest.
     let other = 1 + UInt32(engine.storage.manifest.state.shards.count)
     try await engine.fill([1, other, 2], 300, seed: 8)
     try await engine.compact()
@@ -167,7 +167,7 @@ extension Engine {
     try await engine.close()
   }
 
-  /// In one frame, or in two, with what sealing adds; read again from the log alone.
+  /// In one frame, or in two, with the overhead of sealing, and read again from the log alone.
   @Test func `Commits as long as a frame, a little less and a little more, come back`()
     async throws
   {

@@ -1,10 +1,10 @@
-// A database in which groups of keyspaces have keys of their own, and what is in it.
+// A database whose groups of keyspaces have keys of their own, and its rows.
 
 import OndolTestKit
 
 @testable import OndolEngine
 
-/// A database in a simulated file system, in which groups can have keys.
+/// A database in a simulated file system, whose groups can have keys.
 struct KeyedPlace {
   var fileSystem = SimulatedFileSystem()
   let oracle = SealOracle()
@@ -41,7 +41,7 @@ struct KeyedPlace {
 }
 
 extension Engine {
-  /// The rows of a group, by the text behind the keyspace.
+  /// The rows of a group, by the text after the keyspace.
   func rows(of group: UInt32) throws -> [String: [UInt8]] {
     var cursor = try snapshot().cursor(
       from: rowKey("", group: group), to: rowKey("", group: group + 1))

@@ -1,18 +1,18 @@
-// Each kind of sealed unit under the hands of somebody who knows the format and not the key: bits
-// turned over, units moved within a file and between files, units in the clear put in their place,
-// all with checksums made to fit. Nothing of it opens.
+// Each kind of sealed unit against an attacker who knows the format and not the key: flipped bits,
+// units moved within a file and between files, and plain units in their place, all with corrected
+// checksums. None of it opens.
 
 import OndolTestKit
 import Testing
 
 @testable import OndolEngine
 
-/// A unit of a file, and what a reader makes of it.
+/// A unit of a file, and a reader's result.
 private struct SealedUnitCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
-  /// The unit with these contents as it stands at an offset; in the clear without a seal.
+  /// The unit with these contents at an offset; plain without a seal.
   let write: @Sendable ([UInt8], _ offset: UInt64, FileSeal?) throws -> [UInt8]
-  /// Has all checksums fit again.
+  /// Corrects all checksums.
   let mend: @Sendable (inout [UInt8], _ offset: UInt64) -> Void
   let read: @Sendable ([UInt8], _ offset: UInt64, FileSeal) throws -> [UInt8]
 }
@@ -111,7 +111,7 @@ private let entry = SealedUnitCase(
     guard bytes.count > 80, let head = try? PackEntry.headLength(bytes.bytes, isSealed: true),
       head <= bytes.count
     else { return }
-    // One frame, which is all there is here.
+    // One frame, which is the whole content here.
     if let row = 56 as Int?, head > row {
       let checksum = ContentFrame.checksum(
         bytes.bytes.extracting(droppingFirst: head), salt: salt, offset: offset + UInt64(head))
@@ -161,7 +161,7 @@ private let entry = SealedUnitCase(
         var changed = bytes
         changed[bit / 8] ^= 1 << UInt8(bit % 8)
         unit.mend(&changed, 4_096)
-        // A bit of a checksum, which was mended, or of the zeros behind a frame.
+        // A bit of a checksum, which was corrected, or of the zeros after a frame.
         if changed == bytes { continue }
         let opened = try? unit.read(changed, 4_096, seal)
         #expect(opened == nil || opened == contents, "bit \(bit) of \(bytes.count) bytes")
@@ -180,7 +180,7 @@ private let entry = SealedUnitCase(
     var moved = bytes
     unit.mend(&moved, 8_192)
     #expect(throws: MalformedBytes.self) { try unit.read(moved, 8_192, seal) }
-    // Another file, the same numbers in another kind of file, salt or database.
+    // Another file, and the same numbers in another kind of file, salt or database.
     let number = FileNumber(rawValue: 7)
     let others = [
       try Self.seal(8, keyring), try #require(keyring.seal(.values, number: number, salt: salt)),
@@ -224,8 +224,7 @@ private let entry = SealedUnitCase(
     }
   }
 
-  /// A section of a few lines could once be offered as a filter of one page, and the other way
-  /// round.
+  /// A section of a few lines could once be offered as a filter of one page, and the reverse.
   @Test func `No other section opens as a filter`() throws {
     let seal = try Self.seal(7, Self.keyring())
     var section = [UInt8](repeating: 5, count: 3 * Filter.lineBytes)
@@ -234,7 +233,7 @@ private let entry = SealedUnitCase(
     #expect(throws: MalformedBytes.self) {
       try FilterParts.opened(section.bytes, as: .filter, at: 640, by: seal)
     }
-    // Files of older versions say that theirs are sealed so.
+    // Files of older versions declare their old seals.
     #expect(
       try FilterParts.opened(section.bytes, as: .section, at: 640, by: seal).count
         == 3 * Filter.lineBytes)

@@ -1,5 +1,5 @@
-// The engine as a whole, against a dictionary: what is committed is read back, by key and in order,
-// from memory, from segments, and after closing and opening again.
+// The engine as a whole, compared with a dictionary: commits are read back, by key and in order,
+// from memory, from segments, and after closing and reopening.
 
 import OndolEngine
 import OndolTestKit
@@ -64,8 +64,8 @@ extension Engine {
   }
 }
 
-/// Opens the database once the engine before, let go of without closing as a killed process is, has
-/// really gone: background work may hold it for a moment.
+/// Opens the database after the engine before, released without closing like a killed process, has
+/// really gone. Background work may hold it for a moment.
 func openWhenFree(_ environment: Environment) async throws -> Engine {
   while true {
     do throws(EngineError) {
@@ -78,7 +78,7 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
 }
 
 @Suite struct EngineTests {
-  @Test func `What is committed is read back, before and after opening again`() async throws {
+  @Test func `Commits are read back, before and after a reopen`() async throws {
     let environment = Environment.memory()
     let engine = try await Engine.open(at: "db", environment: environment)
     let receipt = try await engine.put([rowKey("a"): [1], rowKey("b"): [2]], durability: .power)
@@ -231,8 +231,8 @@ func openWhenFree(_ environment: Environment) async throws -> Engine {
     try await engine.close()
   }
 
-  /// An engine let go without being closed gave its directory free while its upkeep still made a
-  /// log there; the next engine stumbled over that log, or both wrote.
+  /// An engine that was released without closing once freed its directory while its upkeep still
+  /// created a log there. The next engine failed on that log, or both wrote.
   @Test func `A directory is not free before the last work on it is done`() async throws {
     var environment = Environment.memory()
     let workers = HeldWorkers()

@@ -13,7 +13,7 @@ import Testing
     return key
   }
 
-  /// Rows in memory, in one file, or some here and some there.
+  /// Rows in memory, in one file, or in both.
   @Test(arguments: ["memory", "files", "both"])
   func `A range's estimate is near its number of rows`(place: String) async throws {
     var options = EngineOptions()
@@ -24,7 +24,7 @@ import Testing
     for (part, numbers) in [0..<Self.rows / 2, Self.rows / 2..<Self.rows].enumerated() {
       var batch = Batch()
       for number in numbers {
-        // Both parts are all over the keys.
+        // Both parts are spread over all keys.
         let key = key(number % (Self.rows / 2) * 2 + part)
         let value = random.bytes(Int.random(in: 0..<60, using: &random))
         batch.put(key.bytes, value.bytes)
@@ -39,7 +39,7 @@ import Testing
       let (lower, upper) = (key(bounds[0]), key(bounds[1]))
       let count = try snapshot.approximateRowCount(from: lower, to: upper, mayBlock: true)
       let exact = bounds[1] - bounds[0]
-      // In memory each node counted stands for many; in files a block more or less.
+      // In memory each counted node represents many rows; in files the error is about a block.
       let tolerance = place == "files" ? 200 : 200 + exact / 3
       #expect(abs(count - exact) <= tolerance, "\(bounds): \(count)")
     }

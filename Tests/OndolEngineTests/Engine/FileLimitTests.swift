@@ -1,7 +1,7 @@
-// A database of any size under a limit of open files. What it was: each segment and each value file
-// kept a descriptor from its first read on, and at some tens of gigabytes a process had no more of
-// them, so that gets, scans and commits failed; a reader beside a writer opened all of them at once
-// and could not be opened.
+// A database of any size under a limit of open files. Each segment and each value file once kept a
+// descriptor from its first read on. At some tens of gigabytes a process had no more, so gets,
+// scans and commits failed. A reader beside a writer opened all of them at once and could not be
+// opened.
 
 import OndolEngine
 import OndolTestKit
@@ -81,7 +81,7 @@ import Testing
       try await check(engine, round: 1)
       try await engine.close()
       #expect(world.fileSystem.mostOpenFiles <= limit, "SEED=\(seed)")
-      // The limit was what kept it there.
+      // The limit caused this.
       #expect(world.fileSystem.mostOpenFiles > 32, "SEED=\(seed)")
     }
   }
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: [64, 96], Seeds.first(2))
-  func `is read beside its writer with few descriptors, and told where it came too late`(
+  func `is read beside its writer with few descriptors, or reports that a file is gone`(
     limit: Int, seed: UInt64
   ) throws {
     try SimulationExecutor.run(seed: seed) { executor in
@@ -121,7 +121,7 @@ import Testing
       for round in 1..<3 {
         try await fill(writer, round: round)
         try await writer.compact()
-        // What was shown is still shown, row by row, or its file is gone, and that is said.
+        // A shown snapshot can still be read, row by row, or its file is gone and the read says so.
         let snapshot = try reader.snapshot()
         var late = 0
         for number in 0..<Self.rows {
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `is read beside its writer as it was, where all files fit`() throws {
+  @Test func `is read beside its writer unchanged, if all files fit`() throws {
     try SimulationExecutor.run(seed: 5) { executor in
       let world = SimulatedWorld(seed: 5, threads: executor)
       let writer = try await Engine.open(

@@ -1,5 +1,6 @@
-// A reader beside a writer goes on in the logs where it stopped: commits of any length come whole,
-// a look costs what came and not what is there, and damage behind the end is no end.
+// A reader beside a writer continues in the logs where it stopped. Commits of any length arrive
+// whole, a look costs as much as the new commits and not as the existing ones, and damage after the
+// end is not an end.
 
 import OndolTestKit
 import Testing
@@ -34,14 +35,15 @@ import Testing
       #expect(snapshot.sequence.rawValue == UInt64(round))
       for (key, value) in rows { #expect(try await snapshot.get(key) == value) }
     }
-    // Nothing has come, though the writer may have put its rows in order meanwhile.
+    // Nothing new has come, though the writer may have sorted its rows in the meantime.
     _ = try await reader.refresh()
     #expect(try reader.snapshot().sequence.rawValue == 3)
     try await reader.close()
     try await writer.close()
   }
 
-  @Test func `A look at what came costs a few reads, however much is there`() async throws {
+  @Test func `A look at new commits costs a few reads, however large the database is`() async throws
+  {
     let world = SimulatedWorld(seed: 5)
     let writer = try await Engine.open(at: "db", environment: world.environment)
     for number in 0..<400 { try await writer.put([rowKey("\(number)"): [1]]) }
@@ -76,7 +78,7 @@ import Testing
     _ = try await reader.refresh()
     _ = try await reader.refresh()
     #expect(steps.withLock { $0 } == [["a": 2, "b": 1]])
-    // The next log is made in the background, and until it is there commits go into the first.
+    // The next log is created in the background. Until it exists, commits go into the first.
     let logs = try logs()
     repeat {
       for number in 0..<400 { try await writer.put([rowKey("\(number)"): [3]]) }
@@ -92,13 +94,13 @@ import Testing
     try await writer.close()
   }
 
-  @Test func `Damage behind what was read is said, and not taken for the end`() async throws {
+  @Test func `Damage after the read part is reported, and not taken for the end`() async throws {
     let writer = try await open(.readWrite)
     try await writer.put([rowKey("a"): [1]], durability: .power)
     let reader = try await open(.readOnly)
     let pattern: [UInt8] = Array("a value to be found".utf8)
     try await writer.put([rowKey("b"): pattern], durability: .power)
-    // This one says that the one before was on the device.
+    // This commit says that the one before was on the device.
     try await writer.put([rowKey("c"): [1]], durability: .power)
     let (log, place) = try #require(try find(pattern))
     try log.write([UInt8](repeating: 0xee, count: 4).bytes, at: place)
@@ -116,7 +118,7 @@ import Testing
     try await writer.close()
   }
 
-  /// The log that has these bytes, and where.
+  /// Returns the log that contains these bytes, and their place.
   private func find(_ pattern: [UInt8]) throws -> (any File, UInt64)? {
     let directory = try environment.fileSystem.openDirectory(at: "db", create: false)
     for name in try directory.list() where name.hasPrefix("LOG-") {

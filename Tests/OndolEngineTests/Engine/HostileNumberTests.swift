@@ -1,5 +1,5 @@
-// Numbers from files that are believed because their checksums are right, and that nobody can have
-// written: each of these once ended the process while a database was opened.
+// Impossible numbers from files with correct checksums. Each of these once ended the process while
+// it opened a database.
 
 import OndolTestKit
 import Testing
@@ -19,7 +19,7 @@ import Testing
       sequence: SequenceNumber(rawValue: sequence), time: 0)
   }
 
-  /// A manifest whose log begins at the last number there is made recovery add one to it.
+  /// A manifest whose log begins at the largest possible number made recovery add one to it.
   @Test(arguments: [(UInt64.max, UInt64(0)), (0, .max), (1 << 63, 1 << 63)])
   func `a manifest that counts from the end of all numbers is refused`(
     base: UInt64, sequence: UInt64
@@ -35,7 +35,7 @@ import Testing
     #expect(state == empty)
   }
 
-  /// Two segments of 2^63 bytes each were added up when the first compaction was planned.
+  /// The first compaction plan added up two segments of 2^63 bytes each.
   @Test func `segments that together hold more than can be counted are refused`() throws {
     let largest = Bounds.largestAmount
     var shard = ShardState()
@@ -64,8 +64,8 @@ import Testing
       valueReferences: [ValueReference(file: FileNumber(rawValue: 9), bytes: pointedAt)])
   }
 
-  /// A file that somebody named after the last number made the next number overflow.
-  @Test func `a file named after a number nobody gave out is left alone`() async throws {
+  /// A file named after the largest number made the next number overflow.
+  @Test func `a file named after an unassigned number is left alone`() async throws {
     let fileSystem = MemoryFileSystem()
     var environment = Environment.memory()
     environment.fileSystem = fileSystem
@@ -84,8 +84,8 @@ import Testing
     #expect(try directory.list().contains("LOG-\(UInt64.max)"))
   }
 
-  /// The last number that a name could have made every later one impossible: the next edit ended
-  /// the process. What is far beyond all numbers given out is somebody else's.
+  /// The largest number in a name could have made every later one impossible: the next edit ended
+  /// the process. A number far beyond all assigned numbers belongs to someone else's file.
   @Test(
     arguments: [
       (1 << 62) - 1, 1 << 62, (1 << 56) - 1, 1 << 56, (1 << 56) + 1, 1 << 40, 1 << 33,

@@ -1,12 +1,12 @@
-// The scripts of recovery: commits, ends of every kind, damage, and what is there afterwards.
+// The scripts of recovery: commits, ends of every kind, damage, and the recovered rows.
 //
 //   commit DURABILITY key=value -key    one commit
-//   fill COUNT DURABILITY               so many, of the keys 0, 1, 2 and so on
-//   flush, close                        as the engine has them
-//   kill, cut-power                     the process ends; or all that no sync has saved goes, too
+//   fill COUNT DURABILITY               a number of commits, of the keys 0, 1, 2 and so on
+//   flush, close                        the engine's calls
+//   kill, cut-power                     the process ends; the second also loses unsynced bytes
 //   overwrite FIRST COUNT BYTE          pages of the newest log that is not blank
-//   read, read unnamed                  what opening would read, with or without what the manifest
-//                                       says of logs; prints what it comes to
+//   read, read unnamed                  prints what opening would read, with or without the
+//                                       manifest's list of logs
 //   open                                opens, and prints the rows and the newest commit
 //   logs                                the logs with their frames
 
@@ -59,7 +59,7 @@ private struct LogWorld {
 
   private mutating func opened() async throws -> Engine {
     if let engine { return engine }
-    // Commits go into the log that was there, whenever one written ahead would be ready.
+    // Commits go into the existing log, whenever one written ahead would be ready.
     var options = EngineOptions()
     options.firstPrewrittenSize = 0
     let engine = try await Engine.open(
@@ -157,10 +157,10 @@ private struct LogWorld {
   }
 }
 
-/// The scripts tell bytes of frames in the clear.
+/// The scripts address bytes of plain frames.
 @Suite(.disabled(if: TestedEncryption.isOn)) struct LogScriptTests {
   @Test(arguments: try GoldenScript.all(in: "log"))
-  func `What survives is what the script says`(script: GoldenScript) async throws {
+  func `Recovery matches the script`(script: GoldenScript) async throws {
     var world = LogWorld()
     try await script.check { try await world.run($0) }
   }

@@ -1,6 +1,6 @@
 // Keys from 1 KiB to several mebibytes: longer than a block, than a chunk of output and than a
-// frame of the manifest, which names the first and the last key of each segment. None of the ways
-// that spare such keys a copy may change what is read back.
+// frame of the manifest, which names the first and the last key of each segment. No shortcut that
+// avoids copying such keys may change the result.
 
 import OndolTestKit
 import Testing
@@ -8,7 +8,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct LongKeyTests {
-  /// Around what the code takes for long: 64 KiB, 1 MiB, and 4 MiB.
+  /// Around the lengths that the code treats as long: 64 KiB, 1 MiB, and 4 MiB.
   private static let lengths = [
     1 << 10, 65_500, 65_536, 65_600, (1 << 20) - 40, (1 << 20) + 1, (2 << 20) + 3, (4 << 20) + 100,
   ]
@@ -28,7 +28,8 @@ import Testing
     let group = isSealed ? try await engine.makeKeyedGroup() : 1
     var model: [[UInt8]: [UInt8]] = [:]
     for (number, length) in Self.lengths.enumerated() {
-      // Half of them share all but their end with the next, so that separators are long too.
+      // Half of them share everything except their end with the next, so that separators are long
+      // as well.
       let shared = [UInt8](repeating: 0x41, count: length - 20)
       let middle = random.chance(1, in: 2) ? shared : random.bytes(length - 20)
       for _ in 0..<2 {

@@ -1,5 +1,5 @@
-// Many databases in one process. What it was: each had two threads as soon as it was open, and up
-// to nineteen when it was used, so that 500 of them had a thousand at rest.
+// Many databases in one process. Each once had two threads as soon as it was open, and up to
+// nineteen in use, so that 500 of them had a thousand at rest.
 
 import Foundation
 import OndolTestKit
@@ -45,7 +45,7 @@ import Testing
   }
 
   #if os(Linux)
-    // Lock and directory, and the log of one that has been written.
+    // The lock and the directory, and the log of a database that has been written.
     @Test func `A database at rest has two descriptors beside its lock`() async throws {
       try await withDatabases { engines in
         for engine in engines {
@@ -73,7 +73,7 @@ import Testing
     for number in 0..<Self.count {
       engines.append(try await Engine.open(at: "/\(number)", environment: environment))
     }
-    // Making a database is the upkeep's work, and takes its lane's threads at most.
+    // Creating a database is the upkeep's work, and takes at most its lane's threads.
     #expect(threads.threadCount <= 2)
     for engine in engines { try await engine.close() }
   }

@@ -1,6 +1,5 @@
-// What opening asks of the system. It is part of every launch of an app, so no file is opened twice
-// that was opened a moment before; and what is saved there must not cost a database that is damaged
-// in one place.
+// The system calls of an open. It is part of every launch of an app, so no file is opened twice
+// within a moment. The savings must not harm a database that is damaged in one place.
 
 import OndolTestKit
 import Testing
@@ -27,8 +26,8 @@ import Testing
     try await again.close()
   }
 
-  /// Every set of slots that cannot be read, with two epochs in the file: the newest that is left
-  /// is taken, however its neighbour is.
+  /// Every set of unreadable slots, with two epochs in the file: the newest readable one is used,
+  /// whatever its neighbour's state.
   @Test func `A superblock is read as long as one of its slots can be`() throws {
     let file = try MemoryDirectory().create(Superblock.name)
     for epoch: UInt64 in [4, 5] {
@@ -51,7 +50,7 @@ import Testing
   }
 }
 
-/// A file that cannot be read where some slots are.
+/// A file whose slots are unreadable in some places.
 private final class HoledFile: ForwardingFile {
   let base: any File
   private let holes: [UInt64]

@@ -1,5 +1,5 @@
-// Sizes that are not chosen but follow from the cache's: what a shard gathers before it writes a
-// file, and the space that is kept for a full disk.
+// Derived sizes, which follow from the cache's: the rows that a shard collects before it writes a
+// file, and the reserve for a full disk.
 
 import Testing
 
@@ -13,7 +13,7 @@ import Testing
     (cache: 1_024, usual: 16, largest: 16, reserve: 32),
     (cache: 4_096, usual: 16, largest: 16, reserve: 32),
   ])
-  func `What is gathered and what is kept back follow the cache, in mebibytes`(
+  func `Memtable sizes and the reserve follow the cache, in mebibytes`(
     cache: Int, usual: Int, largest: Int, reserve: Int
   ) {
     var options = EngineOptions()
@@ -24,7 +24,7 @@ import Testing
     #expect(options.reserveSize == reserve << 20)
   }
 
-  @Test func `A database takes half of what the process may have open, within bounds`() {
+  @Test func `A database uses half of the process's file limit, within bounds`() {
     #expect((FileLimit.minimum...4_096).contains(FileLimit.ofProcess))
     #expect(FileLimit.minimum == 64)
     #expect(EngineOptions().cacheSize == 64 << 20)

@@ -1,5 +1,5 @@
-// An engine that only reads, beside one that writes: whatever the writer does meanwhile, the reader
-// shows the rows as they were after some commit, and the files stay as the writer has them.
+// An engine that only reads, beside one that writes: whatever the writer does, the reader shows the
+// rows as of some commit, and the files stay as the writer has them.
 
 import Foundation
 import OndolEngine
@@ -7,8 +7,8 @@ import OndolTestKit
 import Testing
 
 @Suite struct `An engine that only reads` {
-  /// Few rows fill a memtable and values are apart from their keys early, so that files come and
-  /// go.
+  /// Few rows fill a memtable and values are separated from their keys early, so that files come
+  /// and go.
   private func busyOptions() -> EngineOptions {
     var options = tinyOptions()
     options.valueThreshold = 300
@@ -22,7 +22,7 @@ import Testing
       at: path, options: busyOptions(), environment: environment, access: .readOnly)
   }
 
-  // MARK: - What it shows
+  // MARK: - Visible commits
 
   @Test(arguments: Seeds.first(8))
   func `Each refresh shows all that was committed, whatever the writer did since`(
@@ -159,7 +159,7 @@ import Testing
     #expect(files.writes == 0, "seed \(seed)")
   }
 
-  /// What commit `number` of the tests above puts.
+  /// The rows that commit `number` of the tests above puts.
   private static func rows(ofCommit number: UInt64) -> [[UInt8]: [UInt8]?] {
     let length = number % 7 == 0 ? 500 : 20
     let value = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
@@ -176,7 +176,7 @@ import Testing
     return state
   }
 
-  // MARK: - What it leaves alone
+  // MARK: - Unchanged files
 
   @Test func `A killed database is read without being recovered`() async throws {
     let world = SimulatedWorld(seed: 1)
@@ -202,7 +202,7 @@ import Testing
     var writer = try await Engine.open(
       at: "db", options: busyOptions(), environment: world.environment)
     for number in 1...UInt64(200) { try await writer.put(Self.rows(ofCommit: number)) }
-    // What goes on in the background ends, too.
+    // Background work ends as well.
     try await writer.close()
     let reader = try await openReader(world.environment)
     let before = world.fileSystem.count(of: .read)
@@ -217,7 +217,7 @@ import Testing
     try await reader.close()
   }
 
-  // MARK: - What it refuses
+  // MARK: - Refusals
 
   @Test func `Nothing can be written`() async throws {
     let environment = Environment.memory()
@@ -237,7 +237,7 @@ import Testing
     try await writer.close()
   }
 
-  @Test func `Where there is no database none is made`() async throws {
+  @Test func `A missing database is not created`() async throws {
     let environment = Environment.memory()
     await #expect(throws: EngineError.self) { try await openReader(environment) }
     #expect(throws: EngineError.self) {

@@ -1,6 +1,6 @@
-// The ways to read beside each other, in a small world from a seed: single gets, many at once,
-// cursors that may wait for the disk and cursors that may not, all against a sorted array, with
-// caches from nearly nothing to plenty and rows in memtables, young runs and old ones.
+// All ways to read, side by side, in a small random world: single gets, many at once, cursors that
+// may wait for the disk and cursors that may not, all compared with a sorted array, with caches
+// from nearly nothing to plenty and rows in memtables, young runs and old ones.
 
 import OndolTestKit
 import Testing
@@ -24,7 +24,7 @@ import Testing
     Setup(seed: 6, cacheSize: 1 << 20, isCompacted: true),
   ]
 
-  /// An engine with rows in many places, and what they are, in order.
+  /// An engine with rows in many places, and those rows in order.
   static func make(
     _ setup: Setup, _ random: inout SeededRandom
   ) async throws -> (Engine, [(key: [UInt8], value: [UInt8])]) {
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: setups)
-  func `Many gets at once give what single gets give`(_ setup: Setup) async throws {
+  func `Batched gets return what single gets return`(_ setup: Setup) async throws {
     var random = SeededRandom(seed: setup.seed)
     let (engine, rows) = try await Self.make(setup, &random)
     let model = Dictionary(uniqueKeysWithValues: rows.map { ($0.key, $0.value) })
@@ -75,7 +75,7 @@ import Testing
         }
         #expect(isComplete || !mayBlock)
         #expect(places == places.sorted())
-        // What it gave up at, and everything behind, is not there.
+        // The row where it gave up, and all later ones, are absent.
         let end = isComplete ? count : (places.last ?? -1) + 1
         #expect(found[..<end] == wanted[..<end])
       }
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: setups)
-  func `Cursors go where a sorted array goes, whether they may block or not`(
+  func `Cursors agree with a sorted array, whether they may block or not`(
     _ setup: Setup
   ) async throws {
     var random = SeededRandom(seed: setup.seed)

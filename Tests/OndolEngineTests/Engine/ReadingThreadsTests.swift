@@ -1,13 +1,13 @@
-// Who waits for whom on the threads for cold reads. What it was: one thread, on which whole queries
-// ran one after the other; a get that missed the cache waited for a scan's end, and nothing could
-// stop a scan whose task was cancelled.
+// Waiting on the threads for cold reads. There was once one thread, on which whole queries ran one
+// after another. A get that missed the cache waited for a scan's end, and nothing could stop a scan
+// whose task was cancelled.
 
 import OndolEngine
 import OndolTestKit
 import Testing
 
 @Suite struct `Threads for cold reads` {
-  /// A read of so many steps, each of which takes one.
+  /// A read of a number of steps, each of which takes one.
   private static func read(
     _ steps: Int, on threads: ReadingThreads, canBeCancelled: Bool = false,
     _ note: @escaping @Sendable (Int) -> Void = { _ in }
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// More steps than any read here takes unless it waits for what never comes.
+  /// More steps than any read here takes unless it waits for something that never comes.
   private static let never = 20_000_000
 
   @Test func `A short read is done while more long ones than threads go on`() async throws {
@@ -32,7 +32,7 @@ import Testing
     try await withThrowingTaskGroup { group in
       for _ in 0..<3 * ReadingThreads.count {
         group.addTask {
-          // Each goes on until the short read is done.
+          // Each continues until the short read is done.
           try await threads.perform { (turn) throws(EngineError) in
             var steps = 0
             while done.value == 0, steps < Self.never {
@@ -135,7 +135,7 @@ import Testing
         group.addTask {
           await threads.perform { _ in
             inside.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-            // Until all are here: one after the other, the first would wait for ever.
+            // Until all have arrived: one after another, the first would wait forever.
             while inside.withLock({ $0.most }) < ReadingThreads.count {}
             inside.withLock { $0.now -= 1 }
           }

@@ -1,4 +1,4 @@
-// Numbers of rows that are known without a walk, compared with a model of what is there.
+// Row counts that are known without a walk, compared with a model.
 
 import Testing
 
@@ -20,7 +20,7 @@ import Testing
     return options
   }
 
-  /// Counts of random ranges; how many of them were known.
+  /// Counts random ranges, and returns how many of them were known.
   private func compare(
     _ snapshot: Snapshot, with model: Set<Int>, using random: inout SeededRandom,
     _ step: String
@@ -44,14 +44,14 @@ import Testing
   }
 
   @Test(arguments: UInt64(1)...6)
-  func `What is known without a walk is what is there`(seed: UInt64) async throws {
+  func `Counts without a walk are correct`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let engine = try await Engine.open(at: "/db", options: options(), environment: .memory())
     var model: Set<Int> = []
     var known = 0
     for round in 0..<24 {
       var batch = Batch()
-      // Large commits make runs, small ones lie above them.
+      // Large commits make runs, small ones are above them.
       for _ in 0..<(round % 4 == 0 ? 3_000 : 12) {
         let number = Int.random(in: 0..<Self.keys, using: &random)
         let key = key(number)
@@ -71,7 +71,7 @@ import Testing
       }
       known += try compare(engine.snapshot(), with: model, using: &random, "round \(round)")
     }
-    // What has just been merged is one run; a walk tells no more.
+    // After the merge there is one run, and a walk finds the same.
     try await engine.compact()
     let settled = try compare(engine.snapshot(), with: model, using: &random, "settled")
     #expect(settled >= 29, "only \(settled) of 30 ranges are known of a single run")

@@ -8,9 +8,11 @@ import OndolPlatform
 
 @Suite struct `The lock of a directory` {
   #if os(Linux)
-    /// A program that starts others forks, and until a child has become the other program it has
-    /// the lock's descriptor: a database that was closed meanwhile could not be opened again.
-    @Test func `is free once it is released, whoever has inherited its descriptor`() throws {
+    /// A program that starts others forks, and until a child has become the other program it holds
+    /// the lock's descriptor. A database that was closed in the meantime once could not be
+    /// reopened.
+    @Test func `is free once it is released, even if a child has inherited its descriptor`() throws
+    {
       let place = FileManager.default.temporaryDirectory.appending(
         path: "ondol-lock-\(UUID().uuidString)")
       try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)

@@ -1,12 +1,12 @@
-// There are three file systems: the disk, the one in memory and the simulated one. What one of them
-// does without any crash, the others do too; so what is tested on one holds on the others.
+// There are three file systems: the disk, the one in memory and the simulated one. Without crashes
+// they behave alike, so a test on one holds for the others.
 
 import Foundation
 import OndolEngine
 import OndolTestKit
 import Testing
 
-/// What an operation came to, in terms all file systems share.
+/// The result of an operation, in terms that all file systems share.
 private enum Outcome: Equatable {
   case bytes([UInt8])
   case number(UInt64)

@@ -1,6 +1,6 @@
-// Threads that many databases share. The order of jobs is pure and is held against rules that any
-// order must keep, by seeds; the threads themselves are real, and are tried by how many there are
-// and by what becomes of jobs.
+// Threads that many databases share. The order of jobs is pure, and random tests check the rules
+// that any order must keep. The threads themselves are real, and the tests check their number and
+// the fate of jobs.
 
 import OndolTestKit
 import Testing
@@ -10,7 +10,7 @@ import Testing
 @Suite struct `Jobs that take turns` {
   private typealias Queues = JobQueues<Int>
 
-  /// So many queues of each of so many databases; every fourth one is slow.
+  /// A number of queues for each of a number of databases. Every fourth one is slow.
   private func makeQueues(_ databases: UInt64, _ each: UInt64) -> [Queues.Queue] {
     (0..<databases * each).map { number in
       Queues.Queue(
@@ -28,7 +28,7 @@ import Testing
     var waiting: [Queues.Queue: [Int]] = [:]
     var running: [Queues.Queue] = []
     for step in 0..<3_000 {
-      // Most of the time more comes than goes, then less.
+      // Most of the time more jobs come than go, then fewer.
       let isFilling = step / 300 % 2 == 0
       if Int.random(in: 0..<10, using: &random) < (isFilling ? 6 : 3) {
         let queue = try #require(all.randomElement(using: &random))
@@ -73,7 +73,7 @@ import Testing
       if rounds[rounds.count - 1].contains(next.queue.database) { rounds.append([]) }
       rounds[rounds.count - 1].append(next.queue.database)
     }
-    // Who is missing in a round has nothing left, and so in all that come after.
+    // A queue that is missing in a round has nothing left, nor in any later round.
     for (round, later) in zip(rounds, rounds.dropFirst()) {
       #expect(Set(later).isSubset(of: round), "seed \(seed)")
     }
@@ -151,7 +151,7 @@ import Testing
     #expect(began.value == 4)
   }
 
-  @Test func `Where no thread can be made the caller does the work, in its order`() async {
+  @Test func `Without a new thread the caller does the work, in its order`() async {
     let lane = ThreadLane("test", most: 3) { _ in 11 }
     let worker = LaneWorker(in: lane, of: DatabaseTurn(rawValue: 1))
     let order = Guarded<[Int]>([])
@@ -167,14 +167,16 @@ import Testing
     await worker.stop()
   }
 
-  @Test func `What a job holds is let go of when it has run, and its worker may go before`() async {
+  @Test func `A job's references are released after it has run, and its worker may go before`()
+    async
+  {
     final class Owner: Sendable {
       let tally: Tally
       let worker: LaneWorker
       init(_ tally: Tally, _ worker: LaneWorker) {
         (self.tally, self.worker) = (tally, worker)
       }
-      // Whoever goes may have more to do, on the same lane.
+      // A released object may have more work, on the same lane.
       deinit { worker.enqueue { [tally] in tally.increase() } }
     }
     let lane = ThreadLane("test", most: 1)
@@ -185,7 +187,7 @@ import Testing
       worker.enqueue { withExtendedLifetime(owner) {} }
     }
     await worker.stop()
-    // The lane's one thread runs what the owners left, a job each time it is this one's turn.
+    // The lane's one thread runs the owners' remaining work, a job at each turn.
     for _ in 0..<200 { await worker.perform {} }
     #expect(tally.value == 100)
   }

@@ -1,12 +1,12 @@
-// The table of open files against a list: the one used longest ago goes, held ones stay, and when
-// the system has no descriptor left some of ours make room.
+// The table of open files compared with a list: the least recently used one is closed, held ones
+// stay open, and when the system has no descriptor left some of the table's make room.
 
 import Synchronization
 import Testing
 
 @testable import OndolEngine
 
-/// Counts files that are open and refuses more than so many.
+/// Counts open files and refuses more than a limit.
 private final class Descriptors: Sendable {
   let limit: Int
   private let count = Atomic(0)
@@ -119,14 +119,14 @@ private final class CountedFile: File {
       }
       #expect(descriptors.open <= available)
     }
-    // Somebody who opens something else is served, too.
+    // Another user of descriptors is served as well.
     let other = try table.withDescriptors { () throws(EngineError) in
       try descriptors.make("other")
     }
     withExtendedLifetime(other) {}
   }
 
-  @Test func `with nothing to close the lack of descriptors is told`() throws {
+  @Test func `with nothing to close the lack of descriptors is reported`() throws {
     let descriptors = Descriptors(limit: 0)
     let table = OpenFileTable(limit: 4)
     #expect(throws: EngineError.self) {

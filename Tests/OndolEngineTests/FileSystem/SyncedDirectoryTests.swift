@@ -1,4 +1,4 @@
-// A sync of the database's directory that fails ends writing, whoever asked for it.
+// A failed sync of the database's directory ends writing, whichever operation requested it.
 
 import OndolTestKit
 import Testing
@@ -6,8 +6,8 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct SyncedDirectoryTests {
-  // A pack whose name could not be made durable was made again later, and flushes went on with a
-  // directory of which the system might have let go.
+  // A pack whose name could not be made durable was once created again later, and flushes continued
+  // with a directory that the system might have dropped.
   @Test func `A failed sync of names for a content ends all writing`() async throws {
     let fileSystem = SimulatedFileSystem()
     let world = SimulatedWorld(fileSystem: fileSystem, seed: 1)

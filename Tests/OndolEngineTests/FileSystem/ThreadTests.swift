@@ -1,4 +1,4 @@
-// Threads for calls that block, and what becomes of the calls where there is no thread.
+// Threads for blocking calls, and those calls when no thread is available.
 
 import OndolTestKit
 import Testing
@@ -6,8 +6,8 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct ThreadTests {
-  // A system that had no thread to give once ended the process.
-  @Test func `Where no thread can be made the caller does the work, in its order`() async {
+  // A system without a free thread once ended the process.
+  @Test func `Without a new thread the caller does the work, in its order`() async {
     let attempts = Guarded(0)
     let worker = IOThread(named: "test") { _ in
       attempts.withLock { $0 += 1 }
@@ -27,7 +27,7 @@ import Testing
     await worker.stop()
   }
 
-  @Test func `Jobs from many tasks are all done where threads come and go`() async {
+  @Test func `All jobs of many tasks are done while threads come and go`() async {
     let attempts = Guarded(0)
     let worker = IOThread(named: "test") { argument in
       let isRefused = attempts.withLock { attempts in

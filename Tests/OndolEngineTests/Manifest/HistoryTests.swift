@@ -1,4 +1,4 @@
-// Which logs the manifest keeps beside those that recovery needs, as a value.
+// The logs that the manifest keeps in addition to those for recovery, as a value.
 
 import OndolTestKit
 import Testing
@@ -21,7 +21,7 @@ import Testing
     KeptLog(number: FileNumber(rawValue: number), length: length, before: point(sequence))
   }
 
-  /// The floor is log 10, behind commit 50.
+  /// The floor is log 10, after commit 50.
   private func state(_ changes: [ManifestChange] = []) throws -> ManifestState {
     var state = ManifestState(
       nextFile: FileNumber(rawValue: 20), floor: start(10, at: 90_000, after: 50),
@@ -30,7 +30,7 @@ import Testing
     return state
   }
 
-  @Test func `the manifest written anew keeps the same logs`() throws {
+  @Test func `the rewritten manifest keeps the same logs`() throws {
     let state = try state([
       .history(after: point(12)), .keepLog(kept(3, after: 10)), .keepLog(kept(7, after: 30)),
     ])
@@ -46,7 +46,7 @@ import Testing
     #expect(present == [3, 7, 10, 11])
   }
 
-  @Test func `history that begins later lets go of what ends before`() throws {
+  @Test func `history that begins later drops logs that end before`() throws {
     var state = try state([
       .history(after: point(10)), .keepLog(kept(3, after: 10)), .keepLog(kept(7, after: 30)),
     ])
@@ -60,7 +60,7 @@ import Testing
     #expect(state.history == nil)
   }
 
-  @Test func `logs that nobody can have kept are refused`() throws {
+  @Test func `impossible kept logs are refused`() throws {
     let begun = ManifestChange.history(after: point(10))
     let changes: [[ManifestChange]] = [
       [.keepLog(kept(3, after: 10))],
@@ -103,7 +103,7 @@ import Testing
     #expect(some.logs.map(\.number.rawValue) == [6])
     some.trim(to: HistoryRetention(microseconds: 100, bytes: .max), before: starts[4], now: .max)
     #expect(some.logs.isEmpty && some.start == point(50))
-    // A log whose commits said nothing of themselves is not part of it.
+    // A log whose commits have no annotations does not belong to it.
     var late = History(start: point(20))
     late.keep(starts)
     #expect(late.logs.map(\.number.rawValue) == [4, 6])

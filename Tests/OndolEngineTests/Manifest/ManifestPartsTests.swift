@@ -1,5 +1,5 @@
-// Edits of any size: cut into parts at every limit, read back, refused when they can be in no
-// manifest, damaged, and cut short by the power.
+// Edits of any size: cut into parts at every limit, read back, refused if no manifest can contain
+// them, damaged, and cut short by a power cut.
 
 import OndolTestKit
 import Testing
@@ -39,8 +39,8 @@ import Testing
     #expect(reader.endsBlank)
   }
 
-  /// One frame of any length was written, and none above 4 MiB is read: the database was closed
-  /// without an error, and could not be opened again.
+  /// A frame of any length was once written, but none above 4 MiB is read. The database was closed
+  /// without an error, and could not be reopened.
   @Test func `opens with a state longer than a frame`() throws {
     var state = ManifestSamples.state()
     for change in ManifestSamples.adds(10..<2_010, keyLength: 1_500) { try state.apply(change) }
@@ -52,7 +52,7 @@ import Testing
     #expect(try ManifestSamples.load(from: directory).state == state)
   }
 
-  @Test func `has the old bytes where edits fit in a frame`() throws {
+  @Test func `has the old bytes if edits fit in a frame`() throws {
     let directory = MemoryDirectory()
     let manifest = try ManifestSamples.make(ManifestSamples.state(), in: directory, .memory())
     try manifest.commit(ManifestSamples.adds(10..<20))
@@ -82,7 +82,7 @@ import Testing
     #expect(directory.file("MANIFEST-1") == nil)
   }
 
-  @Test func `refuses what can be in none before anything is written`() throws {
+  @Test func `refuses impossible edits before anything is written`() throws {
     let directory = MemoryDirectory()
     let limits = ManifestLimits(frame: 512, state: 4_000, file: 8_000)
     let manifest = try ManifestSamples.make(
@@ -93,7 +93,7 @@ import Testing
       next += 10
     }
     #expect(throws: EngineError.self) { while next < 10_000 { try grow() } }
-    // The file was used up to its limit, and nothing that counted is lost.
+    // The file was used up to its limit, and no committed edit is lost.
     #expect(manifest.state.shards[0].segments.count == next - 10)
     let names = Set(try directory.list())
     #expect(throws: EngineError.self) { try grow() }
@@ -101,7 +101,7 @@ import Testing
     let again = try ManifestSamples.load(from: directory, limits: limits)
     #expect(again.state.shards == manifest.state.shards)
     #expect(again.offset <= 8_000)
-    // What makes it smaller is taken again.
+    // Edits that make it smaller are accepted again.
     let drops = (20..<next).map {
       ManifestChange.dropSegment(shard: 0, number: FileNumber(rawValue: UInt64($0)))
     }
@@ -111,8 +111,8 @@ import Testing
 
   // MARK: - Reading back
 
-  /// The fault of old: a frame that no reader takes. The manifest before stays the one that counts.
-  @Test func `goes on from the last one where the next cannot be read back`() throws {
+  /// The old fault: a frame that no reader accepts. The manifest before it stays current.
+  @Test func `continues from the last one if the next cannot be read back`() throws {
     let directory = MemoryDirectory()
     let manifest = try ManifestSamples.make(
       ManifestSamples.state(), in: directory, .memory(),
@@ -133,7 +133,7 @@ import Testing
 
   // MARK: - Hostile bytes
 
-  /// Parts of the first edit, or of the second, with something wrong among them.
+  /// Parts of the first edit, or of the second, with a mistake among them.
   @Test(arguments: [true, false])
   func `refuses parts that are not those of one edit`(_ isFirst: Bool) throws {
     let changes = ManifestSamples.adds(10..<30)
@@ -153,7 +153,7 @@ import Testing
     let start = 64 + UInt64(front.count)
     let ordinal: UInt64 = isFirst ? 1 : 2
 
-    /// Frames for pieces of the body, each as it says.
+    /// Frames for pieces of the body, each as described.
     struct Piece {
       var range: Range<Int>
       var kind: FrameKind
@@ -181,7 +181,7 @@ import Testing
       Piece(range: third..<(2 * third), kind: .part, part: 1, ordinal: ordinal),
       Piece(range: (2 * third)..<end, kind: .lastPart, part: 2, ordinal: ordinal),
     ]
-    /// The segments that are read, nil where all of it is refused.
+    /// The segments that are read, nil if everything is refused.
     func read(_ pieces: [Piece], _ version: ManifestHeader.Version = .editsInParts) -> Int? {
       let header = ManifestHeader(
         version: version, number: FileNumber(rawValue: 1), identity: ManifestSamples.identity,
@@ -213,7 +213,7 @@ import Testing
       mixed[index].part += 1
       #expect(read(mixed) == nil, "part \(index) is another part")
     }
-    // Where nothing vouches for the parts, the power went before the last one.
+    // If nothing vouches for the parts, the power went before the last one.
     #expect(read(Array(sound.prefix(2))) == (isFirst ? nil : 0))
     #expect(read(Array(sound.prefix(1))) == (isFirst ? nil : 0))
   }
@@ -235,7 +235,7 @@ import Testing
       damaged[place] ^= 1
       directory.put(damaged, as: name)
       let read = try? ManifestSamples.load(from: directory, limits: limits)
-      // Nothing behind it says that it was on the device.
+      // Nothing after it says that it was on the device.
       #expect(read == nil || read?.state.shards[0].segments.count == 7, "byte \(place)")
     }
     directory.put(bytes, as: name)
@@ -254,8 +254,8 @@ import Testing
 
   // MARK: - Crashes
 
-  /// A power cut before every operation of edits that begin new manifests in many parts: what comes
-  /// back is the state before the edit or behind it, and never less.
+  /// A power cut before every operation of edits that begin new manifests in many parts: the state
+  /// before or after the edit comes back, and never less.
   @Test(arguments: [64, 300, 4 << 20])
   func `comes back from a power cut before any operation`(frame: Int) throws {
     let limits = ManifestLimits(frame: frame)

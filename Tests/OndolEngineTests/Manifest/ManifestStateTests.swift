@@ -1,5 +1,5 @@
-// The manifest's state as a value: what it is must not hang on how it came to be, because sooner or
-// later it is written anew from nothing.
+// The manifest's state as a value: it must not depend on its history, because sooner or later it is
+// rewritten from nothing.
 
 import OndolTestKit
 import Testing
@@ -38,8 +38,8 @@ import Testing
     return again
   }
 
-  /// A run of two segments, as old as the younger one, lost that one and stayed in front of a run
-  /// that was younger than what was left; written anew they changed places.
+  /// A run of two segments, as old as the younger one, once lost that one and stayed before a run
+  /// that was younger than the rest. After the rewrite they had changed places.
   @Test func `a flushed run that loses its youngest segment takes its place by age`() throws {
     var state = empty()
     for change: ManifestChange in [
@@ -85,14 +85,14 @@ import Testing
     #expect(state == empty())
   }
 
-  /// Whatever is accepted of any changes adds up to a state that comes back from its own.
+  /// The accepted part of any changes adds up to a state that can be restored from its own changes.
   @Test(arguments: Seeds.first(8))
-  func `any state is what its own changes make`(seed: UInt64) throws {
+  func `any state results from its own changes`(seed: UInt64) throws {
     var random = OndolTestKit.SeededRandom(seed: seed)
     for round in 0..<200 {
       var state = empty(shards: 2)
       for _ in 0..<40 {
-        // What is refused must leave nothing behind, either.
+        // A refused change must leave nothing either.
         try? state.apply(anyChange(&random))
       }
       #expect(try rebuilt(state) == state, "SEED=\(seed), round \(round)")
@@ -125,7 +125,8 @@ import Testing
 
   // MARK: - Size
 
-  /// Every segment was looked for among all others, and opening took the square of their number.
+  /// Every segment was once searched for among all others, and opening took the square of their
+  /// number.
   @Test func `doubling a list doubles its comparisons, wherever it changes`() {
     func comparisons(_ count: Int) -> Int {
       var (list, compared) = (ChunkedArray<Int>([]), 0)
@@ -171,8 +172,8 @@ import Testing
     }
   }
 
-  /// As many files as a database of some terabytes has, with long ids: the state comes and goes in
-  /// edits, and comes back from its own changes.
+  /// As many files as a database of some terabytes has, with long ids: the state is built and
+  /// removed in edits, and restored from its own changes.
   @Test func `tens of thousands of segments and value files come and go`() throws {
     let count = 30_000
     var state = empty()
@@ -181,7 +182,7 @@ import Testing
       try state.apply(
         .addValueFile(
           shard: 0, ValueFileMetadata(number: file, salt: 1, sizeBytes: 1_000, values: 2)))
-      // Every other place, then those between, so that all of them come to stand in the middle.
+      // Every other place, then those in between, so that all of them are inserted in the middle.
       let place = number < count / 2 ? 2 * number : 2 * (number - count / 2) + 1
       let next = FileNumber(rawValue: UInt64(count + max(0, number - 1)))
       try state.apply(
@@ -211,11 +212,12 @@ import Testing
 
   // MARK: - Drops
 
-  /// Numbers of dropped keyspaces stayed for ever.
+  /// Numbers of dropped keyspaces once stayed forever.
   @Test func `a drop is forgotten when nothing from before it is left`() throws {
     var state = ManifestSamples.state(shards: 2)
     let drop = ManifestChange.dropKeyspaces([0x1002, 0x2001], before: FileNumber(rawValue: 50))
-    // Shard 1 has the keyspaces from 0x1000 on: one segment spans the one that is dropped there.
+    // Shard 1 has the keyspaces from 0x1000 on. One segment spans the keyspace that is dropped
+    // there.
     var old = ManifestSamples.segment(10, at: 1)
     old.maxKey = [0, 0, 16, 9]
     try state.apply(.addSegment(shard: 1, level: 6, run: 0, old))

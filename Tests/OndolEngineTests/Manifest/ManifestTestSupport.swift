@@ -22,7 +22,7 @@ enum ManifestSamples {
       shards: Array(repeating: ShardState(), count: shards))
   }
 
-  /// A segment that holds the keys from `place` on to the next, each of so many bytes.
+  /// A segment that holds the keys from `place` on to the next, each with a number of bytes.
   static func segment(
     _ number: Int, at place: Int, keyLength: Int = 12, values: [ValueReference] = []
   ) -> SegmentMetadata {
@@ -48,8 +48,7 @@ enum ManifestSamples {
     }
   }
 
-  /// A directory with the log that `state` names, whose first manifest says `state`, and a
-  /// superblock.
+  /// A directory with the log of `state`, a first manifest with `state`, and a superblock.
   static func make(
     _ state: ManifestState, in directory: any Directory, _ environment: Environment,
     rotationSize: Int = 2_000, limits: ManifestLimits = ManifestLimits()
@@ -68,7 +67,7 @@ enum ManifestSamples {
     return manifest
   }
 
-  /// What the next opening would read.
+  /// Returns what the next open would read.
   static func load(
     from directory: any Directory, limits: ManifestLimits = ManifestLimits()
   ) throws -> Manifest {
@@ -79,7 +78,7 @@ enum ManifestSamples {
       limits: limits)
   }
 
-  /// The number of the manifest that counts.
+  /// The number of the current manifest.
   static func current(in directory: any Directory) throws -> UInt64 {
     try Superblock.read(from: try directory.open(Superblock.name, access: .readOnly))
       .manifest.rawValue

@@ -1,5 +1,5 @@
-// What a newer version writes is refused by name. Nobody is to take it for damage, and to salvage
-// or remove it.
+// Files of a newer version are refused by name, so that nobody takes them for damage, and salvages
+// or removes them.
 
 import OndolTestKit
 import Testing
@@ -22,7 +22,7 @@ private func newer<R>(_ body: () throws(EngineError) -> R) -> EngineError? {
 }
 
 @Suite struct `What a newer version wrote` {
-  @Test func `shows in the superblock, which names what is needed`() throws {
+  @Test func `shows in the superblock, which names the required feature`() throws {
     for (offset, bit, name) in [(16, 1, "feature 1"), (16, 5, "feature 5"), (24, 0, "feature 0")] {
       let directory = MemoryDirectory()
       let file = try directory.create(Superblock.name)
@@ -107,7 +107,7 @@ private func newer<R>(_ body: () throws(EngineError) -> R) -> EngineError? {
     #expect(error?.isNewer == true)
   }
 
-  /// Byte 4 of the trailer is the codec, 5 the kind, 6 the cipher, 7 says how much is spare.
+  /// Byte 4 of the trailer is the codec, 5 the kind, 6 the cipher, and 7 the amount of spare bytes.
   @Test(arguments: [4, 5, 6, 7])
   func `shows in a block`(_ place: Int) throws {
     let raw = [UInt8](repeating: 3, count: 40)

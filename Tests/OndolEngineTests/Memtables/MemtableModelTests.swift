@@ -1,4 +1,4 @@
-// Memtables against a model: rows in runs that ascend, in random order and in between, in several
+// Memtables compared with a model: rows in ascending runs, in random order and mixed, in several
 // keyspaces, one by one and many at a time; and memory that one memtable leaves to the next.
 
 import OndolTestKit
@@ -7,7 +7,7 @@ import Testing
 @testable import OndolEngine
 
 @Suite struct MemtableModelTests {
-  /// A row as it must be found.
+  /// A row in its expected form.
   private struct Row: Equatable {
     var key: [UInt8]
     var sequence: UInt64
@@ -15,7 +15,7 @@ import Testing
   }
 
   /// Makes keys in runs: some ascend from where the last one of their keyspace ended, some descend,
-  /// some are anywhere; a few are shorter than what nodes keep of them.
+  /// some are anywhere. A few are shorter than the prefix that nodes keep.
   private struct Keys {
     private var random: OndolTestKit.SeededRandom
     private var next = [UInt64](repeating: 1 << 32, count: 3)
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  /// Fills a memtable, and gives back what must be in it, in order.
+  /// Fills a memtable, and returns its expected contents, in order.
   private func fill(
     _ memtable: Memtable, from first: UInt64, commits: Int, _ keys: inout Keys,
     _ random: inout OndolTestKit.SeededRandom
@@ -63,7 +63,7 @@ import Testing
         let isDeleted = random.below(8) == 0
         let value = isDeleted ? [] : random.bytes(random.below(40))
         memtable.add(key.bytes, number, isDeleted ? .delete : .put, value.bytes)
-        // The last one of a commit wins, and stands before those it hides.
+        // The last one of a commit wins, and precedes those that it hides.
         rows.insert(
           Row(key: key, sequence: sequence, value: isDeleted ? nil : value), at: 0)
       }
@@ -90,7 +90,7 @@ import Testing
     return rows
   }
 
-  /// What a lookup gives; nil within nil for a row that is deleted.
+  /// Returns the result of a lookup; an inner nil for a deleted row.
   private func value(
     of key: [UInt8], upTo sequence: UInt64, in memtable: Memtable
   ) -> [UInt8]?? {
@@ -142,7 +142,7 @@ import Testing
             while cursor.isValid {
               let key = cursor.key.array
               #expect(last.lexicographicallyPrecedes(key), "SEED=\(seed)")
-              // A value is its key again.
+              // The value equals its key.
               #expect(cursor.value.array == key, "SEED=\(seed)")
               #expect(cursor.commit.rawValue <= upTo, "SEED=\(seed)")
               last = key
@@ -174,10 +174,10 @@ import Testing
     }
   }
 
-  // Views keep memtables alive long after others have taken their place: memory may serve again
-  // only when the last of them is gone.
+  // Views keep memtables alive long after others have replaced them. Their memory may be used again
+  // only when the last view is gone.
   @Test(arguments: Seeds.first(10))
-  func `Memory that serves again has none of the rows it had, and takes none that are read`(
+  func `Reused memory has none of its earlier rows, and takes none that are being read`(
     seed: UInt64
   ) {
     var random = OndolTestKit.SeededRandom(seed: seed)

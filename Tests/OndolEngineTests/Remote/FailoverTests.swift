@@ -1,12 +1,11 @@
-// A store whose servers die and are taken over from: see FailoverTrial. `ondol-stress failovers` is
-// the long form.
+// A store whose servers die and are replaced: see FailoverTrial. `ondol-stress failovers` is the
+// long form.
 
 import OndolTestKit
 import Testing
 
 @Suite struct FailoverTests {
-  @Test func `Standbys that take over lose nothing that was told, and nothing comes twice`() throws
-  {
+  @Test func `Standbys that take over lose no acknowledged commit, and repeat none`() throws {
     var counts = FailoverCounts()
     for seed in Seeds.first(24) {
       do {
@@ -20,7 +19,7 @@ import Testing
       "Failovers: \(counts.failovers), \(counts.commits) commits, \(counts.refused) refused,"
         + " \(counts.silences) silences, \(counts.late) groups late,"
         + " \(counts.lostWithServers) commits lost with servers that died")
-    // One seed alone need not come upon everything.
+    // One seed alone need not meet everything.
     guard counts.failovers > 500 else { return }
     #expect(counts.commits > counts.failovers / 2)
     #expect(counts.late > 0 && counts.lostWithServers > 0)

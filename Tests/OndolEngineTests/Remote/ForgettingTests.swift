@@ -1,5 +1,5 @@
-// Versions of rows on a store that a process writes without a pause: the base of its reads, which
-// nothing newer than is forgotten, moved only when a memtable was full.
+// Versions of rows on a store that a process writes without a pause. The base of its reads, which
+// limits forgetting, once moved only when a memtable was full.
 
 import OndolEngine
 import OndolTestKit
@@ -35,7 +35,7 @@ import Testing
     #expect(try await versions(behind: 10) == 1)
   }
 
-  @Test func `Are let be where they are few`() async throws {
+  @Test func `Stay if they are few`() async throws {
     #expect(try await versions(behind: 100) == 50)
   }
 }

@@ -1,5 +1,5 @@
-// A process that was away for longer than a store keeps what it reads: where it cannot go on with
-// what is newer it says what has happened, and that the database must be opened again.
+// A process that was away for longer than a store keeps its versions: if it cannot continue with
+// newer ones, it says what has happened, and that the database must be reopened.
 
 import OndolEngine
 import OndolTestKit
@@ -23,7 +23,7 @@ import Testing
     _ = try await engine.commit(batch, durability: .power)
   }
 
-  /// Has the store forget all that is not the newest.
+  /// Makes the store forget everything except the newest versions.
   private func forget(by engine: Engine) async throws {
     try await engine.flush(shardOf: [0, 0, 0, 0])
     await engine.forgetVersions()
@@ -40,14 +40,16 @@ import Testing
     #expect(reason.contains(words) && error?.description.contains("write failed") == false)
   }
 
-  @Test func `Says so when the store has forgotten what it follows others from`() async throws {
+  @Test func `Reports that the store has forgotten the versions that it follows others from`()
+    async throws
+  {
     let (writer, away) = (try await open(), try await open())
     try await write(1, to: writer)
     world.pass(seconds: 700)
     try await write(2, to: writer)
     _ = try await away.refresh()
     try await forget(by: writer)
-    // What tells it what others have changed would have to read what is forgotten.
+    // Finding out what others have changed would require forgotten versions.
     away.prepareForRefreshes { _ in false }
     try await write(3, to: writer)
     await expectOutOfStep("heard nothing for 10 minutes") { _ = try await away.refresh() }

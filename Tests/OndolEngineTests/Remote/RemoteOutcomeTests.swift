@@ -1,6 +1,6 @@
-// What three processes are told of their commits is what became of them, though the store loses
-// every third request and every third answer: a commit that is acknowledged is there once, in the
-// place that was told; one that is said not to have happened is not there; numbers have no gap.
+// The outcomes of commits from three processes are true, though the store loses every third request
+// and every third answer. An acknowledged commit exists once, in its reported place. A commit
+// reported as not happened does not exist. Numbers have no gap.
 
 import OndolEngine
 import OndolTestKit
@@ -9,7 +9,7 @@ import Testing
 @Suite struct RemoteOutcomeTests {
   private struct Told: Sendable {
     var key: [UInt8]
-    /// Nil when it was said not to have happened.
+    /// Nil if it was reported as not happened.
     var sequence: SequenceNumber?
   }
 
@@ -53,7 +53,7 @@ import Testing
     #expect(told.contains { $0.sequence != nil })
   }
 
-  /// Commits with keys of their own, one after the other.
+  /// Makes commits with keys of their own, one after another.
   private static func write(to engine: Engine, _ writer: Int) async -> [Told] {
     var told: [Told] = []
     for number in 0..<25 {

@@ -1,5 +1,5 @@
-// What a damaged file may do: be refused with its place, or answer rightly. Never answer wrongly,
-// never trap.
+// The permitted results of a damaged file: a refusal with its place, or a correct answer. Never a
+// wrong answer, and never a trap.
 
 import Testing
 
@@ -25,7 +25,7 @@ import Testing
     return (metadata, try #require(directory.file("7.seg")).bytes)
   }
 
-  /// Reads everything there is in `bytes`, the filter too, as of a young run; gives back the first
+  /// Reads everything in `bytes`, including the filter, as of a young run, and returns the first
   /// error.
   private func read(_ bytes: [UInt8], _ metadata: SegmentMetadata) -> EngineError? {
     let directory = MemoryDirectory()
@@ -78,7 +78,7 @@ import Testing
         harmless += 1
       }
     }
-    // Only the header is not needed to read.
+    // Only the header is not needed for reading.
     #expect(harmless == DataFileHeader.length * 8)
   }
 
@@ -144,7 +144,7 @@ import Testing
     #expect(cache.usedBytes == 0)
   }
 
-  /// Damage under a checksum that is right: what a hostile file can do.
+  /// Damage under a correct checksum, as in a hostile file.
   @Test func `changes with their checksums made right never trap`() throws {
     let (metadata, bytes) = try write(false)
     var random = SeededRandom(seed: 12)
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  /// Reads by all ways and forgets the answers.
+  /// Reads in every way and ignores the answers.
   private func readWithoutModel(_ bytes: [UInt8], _ metadata: SegmentMetadata) throws {
     let directory = MemoryDirectory()
     directory.put(bytes, as: "7.seg")
@@ -224,7 +224,7 @@ import Testing
   }
 
   /// Changes the first data block (0), the first index block (1) or the top of the index (2), and
-  /// makes all checksums above them right.
+  /// corrects all checksums above them.
   private func reseal(
     _ part: Int, of bytes: [UInt8], _ metadata: SegmentMetadata,
     _ change: (inout [UInt8]) -> Void
@@ -251,7 +251,7 @@ import Testing
     return resealTable(result, footer, sections, metadata)
   }
 
-  /// The first index block's first handle leads to the first data block.
+  /// The first index block's first handle points to the first data block.
   private func firstBlockLength(_ bytes: [UInt8], _ index: BlockHandle) -> Int {
     let raw = Array(bytes[Int(index.offset)..<Int(index.offset + UInt64(index.storedLength))])
     let handleLength = 16

@@ -1,4 +1,4 @@
-// The bytes of a tiny segment, written down: a change of format shows here first.
+// The bytes of a tiny segment, written out: a change of format shows here first.
 
 import Testing
 

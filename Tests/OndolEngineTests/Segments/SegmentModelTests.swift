@@ -1,5 +1,5 @@
-// Segments against a sorted array: what goes in comes out, by key and in both directions, whatever
-// fits into the cache.
+// Segments compared with a sorted array: the same rows come out, by key and in both directions,
+// whatever fits in the cache.
 
 import Testing
 
@@ -32,7 +32,7 @@ import Testing
     return setups
   }()
 
-  /// Rows, and a run of segments that hold them.
+  /// Rows, and a run of segments that contain them.
   private func make(
     _ setup: Setup, _ cache: BlockCache, _ random: inout SeededRandom
   ) throws -> ([TestRow], Run) {
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: setups)
-  func `seeks and steps go where a sorted array goes`(_ setup: Setup) throws {
+  func `seeks and steps agree with a sorted array`(_ setup: Setup) throws {
     var random = SeededRandom(seed: setup.seed)
     let (rows, run) = try make(setup, BlockCache(budgetBytes: setup.budget), &random)
     let cursor = run.cursor()
@@ -161,7 +161,7 @@ import Testing
     #expect(!cursor.isValid)
   }
 
-  /// Keys that differ from `key` by little.
+  /// Keys that differ little from `key`.
   static func neighbours(of key: [UInt8], _ random: inout SeededRandom) -> [[UInt8]] {
     var changed = key
     let place = Int.random(in: 0..<max(1, key.count), using: &random)

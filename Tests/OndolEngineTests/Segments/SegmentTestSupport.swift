@@ -90,7 +90,7 @@ func openSegment(
   Segment(metadata, identity: testIdentity, shard: 1, directory: directory, cache: cache)
 }
 
-/// What a get found, copied; nil when the key is absent.
+/// The result of a get, copied; nil if the key is absent.
 func find(
   _ key: [UInt8], in run: Run, _ options: ReadOptions = ReadOptions()
 ) throws(EngineError) -> TestRow? {

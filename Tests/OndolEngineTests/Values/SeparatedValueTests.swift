@@ -1,5 +1,5 @@
-// Large values from commit to garbage, through the whole engine: against a dictionary, on a disk
-// that is damaged, and for the space they take.
+// Large values from commit to garbage, through the whole engine: compared with a dictionary, on a
+// damaged disk, and measured for their space.
 
 import OndolEngine
 import OndolTestKit
@@ -20,7 +20,7 @@ extension Environment {
     let directory = try fileSystem.openDirectory(at: "db", create: false)
     var sizes: [String: UInt64] = [:]
     for name in try directory.list() where name.hasSuffix(".val") {
-      // A compaction in the background may remove it meanwhile.
+      // A background compaction may remove it in the meantime.
       sizes[name] = try? directory.open(name, access: .readOnly).size()
     }
     return sizes
@@ -141,7 +141,7 @@ extension Environment {
     try await again.close()
   }
 
-  /// Whether something comes to be so while what goes on in the background has its turns.
+  /// Whether a condition becomes true while background work has its turns.
   private func comesTrue(_ condition: () async throws -> Bool) async rethrows -> Bool {
     for _ in 0..<1_000_000 {
       if try await condition() { return true }
@@ -164,8 +164,8 @@ extension Environment {
         try await engine.put([rowKey("k\(random.below(keys))"): random.bytes(size)])
       }
       if round % 4 == 3 { try await engine.flush() }
-      // What waits in three young runs, what may be dead in old files, and a merge's output. Merges
-      // come to their turn beside the writer, without being asked.
+      // Values that wait in three young runs, dead values in old files, and a merge's output.
+      // Merges run beside the writer without a request.
       let isBounded = try await comesTrue { try environment.valueBytes() < 6 * live }
       #expect(isBounded, "seed \(seed), round \(round)")
     }
@@ -176,7 +176,7 @@ extension Environment {
     var batch: [[UInt8]: [UInt8]?] = [:]
     for number in 0..<keys { batch[rowKey("k\(number)")] = .some(nil) }
     try await engine.put(batch)
-    // A merge that is under way beside may hold files for as long as it lasts.
+    // A concurrent merge may hold files as long as it runs.
     let isEmpty = try await comesTrue {
       try await engine.compact()
       return try environment.valueFiles().isEmpty
@@ -202,7 +202,7 @@ extension Environment {
       #expect(Set(try environment.valueFiles().keys).isSuperset(of: names))
       #expect(try await before.get(rowKey("a")) == value)
     }
-    // A merge that is under way beside may hold files for as long as it lasts.
+    // A concurrent merge may hold files as long as it runs.
     let areGone = try await comesTrue {
       let left = Set(try environment.valueFiles().keys)
       return left.isDisjoint(with: names) && left.count == 1
@@ -211,7 +211,7 @@ extension Environment {
     try await engine.close()
   }
 
-  @Test func `opening removes value files that nobody names`() async throws {
+  @Test func `opening removes value files without a reference`() async throws {
     let environment = Environment.memory()
     let options = smallOptions(threshold: 100)
     let engine = try await Engine.open(at: "db", options: options, environment: environment)

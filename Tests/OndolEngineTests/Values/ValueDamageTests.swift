@@ -1,5 +1,5 @@
-// What a damaged value file, or a pointer from a hostile segment, may do: be refused with its
-// place, or give the right value. Never a wrong one, never trap.
+// The permitted results of a damaged value file, or of a pointer from a hostile segment: a refusal
+// with its place, or the correct value. Never a wrong one, and never a trap.
 
 import Testing
 
@@ -14,7 +14,7 @@ import Testing
     return (written, try #require(directory.file("5.val")).bytes)
   }
 
-  /// Reads every value of `bytes`; gives back the first error.
+  /// Reads every value of `bytes`, and returns the first error.
   private func read(_ bytes: [UInt8], _ written: WrittenValues) -> EngineError? {
     let directory = MemoryDirectory()
     directory.put(bytes, as: "5.val")
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  /// An older incarnation of the file has sound records that are not the ones pointed to.
+  /// An older incarnation of the file has sound records other than the ones pointed to.
   @Test func `records of another file or place are recognised`() throws {
     let (written, bytes) = try write(false)
     var damaged = bytes
@@ -103,8 +103,9 @@ import Testing
       let index = Int.random(in: 0..<40, using: &random)
       var bytes = written.pointers[index].encode()
       for _ in 0..<Int.random(in: 1...3, using: &random) {
-        // The number of the file decides who is asked, and is not looked at again. A hostile
-        // ordinal alone may find another value in the cache: that is for the segment's checksum.
+        // The number of the file selects the file, and is not checked again. A hostile ordinal
+        // alone may find another value in the cache, which is the business of the segment's
+        // checksum.
         let place = Int.random(in: 8..<28, using: &random)
         bytes[place] = UInt8.random(in: 0...255, using: &random)
       }

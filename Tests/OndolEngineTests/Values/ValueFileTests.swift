@@ -1,4 +1,4 @@
-// Value files against an array: what goes in comes out, whatever fits into the cache.
+// Value files compared with an array: the same values come out, whatever fits in the cache.
 
 import Testing
 
@@ -38,7 +38,7 @@ import Testing
     #expect(bytes.reads == reads)
   }
 
-  @Test func `the cache gets back what values took`() throws {
+  @Test func `the cache gets back the room of values`() throws {
     var random = SeededRandom(seed: 4)
     let directory = MemoryDirectory()
     let written = try writeValues(randomValues(50, upTo: 5_000, &random), to: directory)

@@ -1,5 +1,5 @@
-// Small value files are put together once there are many, and each value moves seldom: by a model
-// of flushes and merges that knows files only as the manifest does, and in the engine.
+// Many small value files are merged, and each value moves seldom: in a model of flushes and merges
+// that knows files only as the manifest does, and in the engine.
 
 import OndolTestKit
 import Testing
@@ -40,7 +40,7 @@ import Testing
     let gathering = ValueGathering(values, fileSize: fileSize)
     let emptied = gathering.filesToEmpty(merging: [segment(values)])
     #expect(Set(emptied.map(\.rawValue)) == Set(1...140))
-    // A merge that meets few of them leaves them: what it made would be small again.
+    // A merge that meets few of them leaves them, because its output would be small again.
     let few = files(Array(repeating: 4 << 20, count: 8))
     #expect(gathering.filesToEmpty(merging: [segment(few)]).isEmpty)
   }
@@ -50,7 +50,7 @@ import Testing
     #expect(ValueGathering(values, fileSize: fileSize).fileSize > 1 << 30)
   }
 
-  /// A shard as it is loaded: each round eight flushes of 4 MiB, and a merge of a stretch of keys,
+  /// A shard during a load: each round has eight flushes of 4 MiB, and a merge of a range of keys,
   /// or of all.
   @Test(arguments: [1, 4])
   func `a load makes few files and writes each value few times`(_ stretches: Int) {
@@ -96,7 +96,7 @@ import Testing
       let alive = Set(shares.flatMap(\.keys))
       sizes = sizes.filter { alive.contains($0.key) }
     }
-    // 25 GiB came in 6,400 files.
+    // 25 GiB once came in 6,400 files.
     #expect(sizes.count < 900, "\(sizes.count) files")
     #expect(Double(copied) < 1.5 * Double(loaded), "\(Double(copied) / Double(loaded)) copies")
     let named = shares.reduce(0) { $0 + $1.count }

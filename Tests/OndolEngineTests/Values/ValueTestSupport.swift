@@ -37,7 +37,7 @@ func openValues(
 }
 
 extension ValueFile {
-  /// The value that `pointer` leads to, copied.
+  /// The value that `pointer` points to, copied.
   func value(_ pointer: ValuePointer, keep: Bool = true) throws(EngineError) -> [UInt8] {
     let pin = try load(pointer, keep: keep)
     let block = pin.block
