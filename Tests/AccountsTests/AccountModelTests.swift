@@ -1,5 +1,5 @@
-// Proves that administration does what a model does: a dictionary of accounts, over random calls in
-// random order, with power cuts between them, in databases with and without encryption.
+// Compares administration with a model: a dictionary of accounts, over random calls in random
+// order, with power cuts between them, in databases with and without encryption.
 
 import Ondol
 import OndolAccounts
@@ -7,7 +7,7 @@ import OndolTestKit
 import Testing
 
 @Suite struct AccountModelTests {
-  /// An account as the model has it.
+  /// An account in the model.
   private struct Entry: Equatable {
     var email: String?
     var isEmailVerified = false
@@ -17,9 +17,9 @@ import Testing
     var isDisabled = false
     var isAnonymous = false
     var claims = "{}"
-    /// Who it is at one other service.
+    /// Its identity at one other service.
     var identity: String?
-    /// Tokens of sessions that stand while the account is not disabled.
+    /// The tokens of sessions that are valid while the account is not disabled.
     var sessions: [String] = []
 
     func isSame(as account: Account) -> Bool {
@@ -33,7 +33,7 @@ import Testing
 
   private struct Model {
     var entries: [String: Entry] = [:]
-    /// Tokens that are over.
+    /// Tokens that are no longer valid.
     var ended: Set<String> = []
 
     func holder(email: String) -> String? { entries.first { $0.value.email == email }?.key }
@@ -86,7 +86,7 @@ import Testing
     var actual: AuthErrorCode?
   }
 
-  /// One random call on both.
+  /// Makes one random call on both.
   private static func act(
     _ accounts: Accounts, _ model: inout Model, _ random: inout SeededRandom
   ) async -> Outcome {
@@ -236,7 +236,7 @@ import Testing
     return Outcome(name: "sign in", expected: expected, actual: actual)
   }
 
-  /// Somebody comes without anything, and links an address.
+  /// Signs in anonymously, and links an address.
   private static func link(
     _ accounts: Accounts, _ model: inout Model, _ email: String
   ) async -> Outcome {

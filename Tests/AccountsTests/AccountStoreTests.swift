@@ -1,6 +1,6 @@
-// Proves that several servers with one store keep one set of accounts: of two that make an account
-// with one address one wins, wherever they are, and what one server ends no other server's writes
-// outlive.
+// Several servers with one store keep one set of accounts. Of two calls that make an account with
+// one address one wins, wherever they run. After one server disables or revokes, no call on another
+// server outlives that.
 
 import Ondol
 import OndolAccounts
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `What one server disables or revokes another's calls do not outlive`() async throws {
+  @Test func `After one server disables or revokes, another server's calls fail`() async throws {
     for revokes in [false, true] {
       let servers = try await Servers(seed: 1)
       let (first, second) = (servers.first, servers.second)
@@ -82,7 +82,8 @@ import Testing
         changes.isDisabled = true
         try await first.updateAccount(session.account.uid, changes)
       }
-      // Whether or not the second has heard of it: a write asks in its own transaction.
+      // A write reads in its own transaction, so it does not matter whether the second server has
+      // heard of it.
       #expect(
         await databaseCode { try await mine.document("notes/one").setData(["a": 2]) }
           == .unauthenticated)

@@ -1,5 +1,5 @@
-// Proves which addresses are one, and that accounts of versions that told them apart by case all
-// stay reachable.
+// Which addresses are equal, and that accounts of versions that distinguished them by case all stay
+// reachable.
 
 import Ondol
 import OndolAccounts
@@ -18,11 +18,11 @@ import Testing
     ("\u{FF4D}\u{FF49}\u{FF4E}@b.kr", "min@b.kr", true),
     ("\u{FB01}t@b.kr", "FIT@b.kr", true),
     ("a@\u{FF45}\u{FF58}\u{FF41}\u{FF4D}\u{FF50}\u{FF4C}\u{FF45}.com", "a@example.com", true),
-    // What has no capital of its own, or two small letters.
+    // Letters without a capital of their own, or with two small letters.
     ("\u{3BF}\u{3B4}\u{3BF}\u{3C2}@b.kr", "\u{39F}\u{394}\u{39F}\u{3A3}@b.kr", true),
     ("gro\u{DF}@b.kr", "GROSS@b.kr", true),
     ("\u{131}@b.kr", "i@b.kr", false),
-    // What shows nothing.
+    // Invisible characters.
     ("a@so\u{AD}ft.de", "a@soft.de", true),
     // Dots of other scripts.
     ("a@b\u{3002}kr", "a@b.kr", true), ("a@b\u{FF0E}kr", "a@b.kr", true),
@@ -32,9 +32,9 @@ import Testing
     ("a@XN--3E0B707E.kr", "a@\u{D55C}\u{AD6D}.kr", true),
     ("a@xn--ihqwcrb4cv8a8dqg056pqjye.cn", "a@他们为什么不说中文.cn", true),
     ("a@xn--strae-oqa.de", "a@stra\u{DF}e.de", true),
-    // Domains keep what the local part folds: these belong to two people.
+    // Domains keep distinctions that the local part folds: these belong to two people.
     ("a@stra\u{DF}e.de", "a@strasse.de", false),
-    // What nobody would have encoded so, and what is no code at all.
+    // Encodings that nobody would write, and invalid ones.
     ("a@xn--a-.de", "a@a.de", false), ("a@xn--zzzzzzzzzzzzzzzzzz.de", "a@z.de", false),
     ("a@xn--BCHER-KVA.de", "a@bcher.de", false),
     ("a.b@c.kr", "a-b@c.kr", false), ("a.b@c.kr", "ab@c.kr", false),
@@ -59,23 +59,24 @@ import Testing
     "a@\u{2100}.kr", "a@xn--.de", "a@\u{AD}.de",
     String(repeating: "a", count: 65) + "@b.kr",
   ])
-  func `What is no address is refused`(_ text: String) throws {
+  func `An invalid address is refused`(_ text: String) throws {
     let error = #expect(throws: AuthError.self) { _ = try EmailAddress(text) }
     #expect(error?.code == .invalidEmail)
   }
 
   @Test(arguments: [
-    // Labels that map to none, code that is none, and what grows twenty times when it is mapped.
+    // Labels that map to nothing, an invalid encoding, and one that grows twenty times when it is
+    // mapped.
     "a@\u{2488}com", "\u{3164}@\u{3164}.kr", "a@xn--zzzzzzzzzzzzzzzzzz.de", "a@b.xn--a",
     String(repeating: "\u{FDFA}", count: 21) + "@b.kr", "a\u{FF20}b@c.kr",
   ])
-  func `What earlier versions took is an address today`(_ text: String) throws {
+  func `Addresses that earlier versions accepted are still valid`(_ text: String) throws {
     let address = try EmailAddress(text)
     #expect(!address.key.isEmpty && address.key.utf8.count < 512)
     #expect(address.exactKey == text)
   }
 
-  @Test func `Random labels in ASCII have one key each, and the same one again`() throws {
+  @Test func `Random labels in ASCII have one key each, and always the same one`() throws {
     var random = SeededRandom(seed: 1)
     let letters = Array("abcdefghijklmnopqrstuvwxyz0123456789-")
     for _ in 0..<2_000 {
@@ -87,12 +88,12 @@ import Testing
 
   // MARK: - Accounts of earlier versions
 
-  /// People of a version that told addresses apart by case, in the order in which they signed up.
+  /// People of a version that distinguished addresses by case, in the order of their sign-up.
   private struct Earlier {
     let trial: Trial
     var uids: [String] = []
 
-    /// - Parameter addresses: the first is the oldest account's.
+    /// - Parameter addresses: the first belongs to the oldest account.
     init(_ addresses: [String], seed: UInt64 = 1) async throws {
       trial = Trial(seed: seed)
       let database = try await trial.database()
@@ -112,7 +113,7 @@ import Testing
       try await database.close()
     }
 
-    /// Whom an address and the password of the account with the number sign in.
+    /// Returns the account that an address and the password of the account with the number sign in.
     func signIn(_ accounts: Accounts, _ address: String, _ number: Int) async throws -> String {
       try await accounts.signIn(withEmail: address, password: "rattan lamp \(number)")
         .account.uid
@@ -160,7 +161,9 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who shares an address has it once the older lets it go`() async throws {
+  @Test func `An account that shares an address gets it once the older one releases it`()
+    async throws
+  {
     let earlier = try await Earlier(["Minji@b.kr", "minji@b.kr", "MINJI@b.kr"])
     let database = try await earlier.trial.database()
     let accounts = try await earlier.trial.accounts(in: database)
@@ -169,7 +172,7 @@ import Testing
       accounts.signIn(withEmail: "minji@b.kr", password: "rattan lamp 1"),
       accounts.signIn(withEmail: "MINJI@b.kr", password: "rattan lamp 2"),
     ]
-    // To another spelling of what is shared nobody changes who is not called so.
+    // A spelling of a shared address that belongs to another account is taken.
     #expect(
       await code {
         _ = try await accounts.updateEmail(token: sessions[0].token, to: "minji@b.kr")
@@ -178,7 +181,7 @@ import Testing
       await code {
         _ = try await accounts.updateEmail(token: sessions[1].token, to: "mINJI@b.kr")
       } == .emailAlreadyInUse)
-    // One's own is nobody else's.
+    // A spelling of one's own belongs to nobody else.
     _ = try await accounts.updateEmail(token: sessions[0].token, to: "minJI@b.kr")
     _ = try await accounts.updateEmail(token: sessions[1].token, to: "minji@B.kr")
     #expect(try await earlier.signIn(accounts, "minji@b.kr", 1) == earlier.uids[1])
@@ -206,11 +209,11 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Hundreds of accounts get their keys, wherever the power goes`() async throws {
+  @Test func `Hundreds of accounts get their keys, despite any power cut`() async throws {
     func open(_ earlier: Earlier, _ database: Database) async throws -> Accounts {
       try await earlier.trial.accounts(in: database)
     }
-    /// People beside the two, as bare documents.
+    /// Returns people beside the two, as bare documents.
     func people(seed: UInt64) async throws -> Earlier {
       let earlier = try await Earlier(["Minji@b.kr", "minji@b.kr"], seed: seed)
       let database = try await earlier.trial.database()

@@ -1,6 +1,5 @@
-// Proves that what an administrator asks of accounts is done as a model does it, whatever comes
-// after what; that pages show each account once; and that what goes, goes whole. Random orders of
-// calls are in AccountModelTests.
+// An administrator's calls do what a model does, in any order. Pages show each account once, and a
+// deleted account goes whole. AccountModelTests has random orders of calls.
 
 import Ondol
 import OndolAccounts
@@ -8,7 +7,8 @@ import OndolTestKit
 import Testing
 
 @Suite struct AdministrationTests {
-  @Test func `An account has what it was made with, and each of it may be missing`() async throws {
+  @Test func `An account has the properties of its creation, and each may be missing`() async throws
+  {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -49,14 +49,14 @@ import Testing
       withEmail: "minji@example.com", password: Trial.password)
     #expect(session.account.uid == "minji")
     #expect(session.account.lastSignInTime != nil)
-    // Neither printed nor dumped.
+    // The secrets are neither printed nor dumped.
     var printed = ""
     dump(new, to: &printed)
     #expect(!printed.contains(Trial.password))
     try await database.close()
   }
 
-  @Test func `What another account has, and what is none of it, is refused, and nothing changes`()
+  @Test func `Properties of another account and invalid ones are refused, and nothing changes`()
     async throws
   {
     let trial = Trial()
@@ -89,7 +89,7 @@ import Testing
       var (new, changes) = (NewAccount(uid: "seoyeon"), AccountChanges())
       new[keyPath: property.0] = value
       changes[keyPath: property.1] = .set(value)
-      // What is right beside it does not happen either.
+      // The valid changes beside it do not happen either.
       new.displayName = new.displayName ?? "서연"
       if changes.displayName == .keep { changes.displayName = .set("서연") }
       let (made, changed) = (new, changes)
@@ -110,7 +110,7 @@ import Testing
     "", ".", "..", "a/b", "/", "__a__", "a\u{0}", "e\u{301}", String(repeating: "a", count: 129),
     String(repeating: "a", count: 1 << 16),
   ])
-  func `What no document can be called by is no uid`(_ uid: String) async throws {
+  func `A name that no document can have is not a uid`(_ uid: String) async throws {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -130,7 +130,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Another password by an administrator ends sessions, and none lets nobody in`()
+  @Test func `An administrator's new password ends sessions, and without one nobody signs in`()
     async throws
   {
     let trial = Trial()
@@ -158,7 +158,7 @@ import Testing
     #expect(
       await code { _ = try await accounts.signIn(withEmail: "a@b.kr", password: "bamboo lamp") }
         == .invalidCredential)
-    // An address that an administrator confirms, takes away, and another.
+    // An address that an administrator confirms, removes and replaces.
     changes = AccountChanges()
     changes.isEmailVerified = true
     #expect(try await accounts.updateAccount(uid, changes).isEmailVerified)
@@ -177,7 +177,9 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Pages show each account once, in order, whatever goes between them`() async throws {
+  @Test func `Pages show each account once, in order, whatever is deleted between them`()
+    async throws
+  {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -200,7 +202,7 @@ import Testing
       #expect(seen == uids, "limit \(limit)")
       #expect(pages == (uids.count + limit - 1) / limit, "limit \(limit)")
     }
-    // The account that a token was made at may go.
+    // The account at which a token was made may be deleted.
     let page = try await accounts.listAccounts(limit: 5)
     try await accounts.deleteAccount(uids[4])
     let rest = try await accounts.listAccounts(pageToken: page.nextPageToken)
@@ -220,7 +222,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Many are deleted with all that is theirs, and who is not there counts as deleted`()
+  @Test func `Many are deleted with all of their data, and missing ones count as deleted`()
     async throws
   {
     let trial = Trial()
@@ -259,7 +261,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Deleting is whole or absent wherever the power goes`() async throws {
+  @Test func `Deleting is whole or absent after any power cut`() async throws {
     func person(_ trial: Trial) async throws -> (Accounts, String) {
       let accounts = try await trial.accounts(in: try await trial.database())
       let session = try await accounts.createUser(

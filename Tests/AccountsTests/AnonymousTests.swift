@@ -1,6 +1,5 @@
-// Proves that somebody who is nobody yet keeps what they did when they become somebody: the uid
-// stays, one of two who want an address gets it, and nothing is half linked wherever the power
-// goes.
+// An anonymous user keeps everything when they get an address: the uid stays, one of two users who
+// want an address gets it, and no power cut leaves half a link.
 
 import Ondol
 import OndolAccounts
@@ -33,7 +32,7 @@ import Testing
     #expect(linked.account.email == Self.email)
     #expect(!linked.account.isEmailVerified)
     #expect(linked.provider == .password)
-    // The session goes on, and the password was given just now.
+    // The session continues, and the password was given just now.
     let known = try await accounts.session(forToken: guest.token)
     #expect(known.account == linked.account && !known.isNewUser && !linked.isNewUser)
     #expect(known.authenticationTime == linked.authenticationTime)
@@ -79,7 +78,7 @@ import Testing
       refusals == [
         .missingEmail, .operationNotAllowed, .operationNotAllowed, .weakPassword, .invalidEmail,
       ])
-    // Its token is all it has, however old.
+    // Its token is all it has, however old it is.
     await trial.clock.advance(by: .seconds(86_400))
     try await accounts.delete(token: guest.token)
     #expect(
@@ -87,7 +86,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `One origin gets so many guests and no more, and its people sign in all the same`()
+  @Test func `An origin has a limit of guests, and its users still sign in`()
     async throws
   {
     let trial = Trial()
@@ -183,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func `A link is whole or absent wherever the power goes`() async throws {
+  @Test func `A link is whole or absent after any power cut`() async throws {
     func guest(_ trial: Trial) async throws -> (Accounts, Session) {
       let accounts = try await trial.accounts(in: try await trial.database())
       return (accounts, try await accounts.signInAnonymously())
@@ -215,7 +214,9 @@ import Testing
     }
   }
 
-  @Test func `A device stays the same guest until it links, and then is who it was`() async throws {
+  @Test func `A device stays the same guest until it links, and keeps its uid afterwards`()
+    async throws
+  {
     let trial = Trial()
     let database = try await trial.database()
     let auth = try await Auth.open(
@@ -240,12 +241,14 @@ import Testing
     #expect(user.uid == guest.uid)
     #expect(auth.currentUser == user)
     #expect(user.displayName == "민지")
-    // Who has a password is no guest any more.
+    // A user with a password is no longer a guest.
     #expect(try await auth.signInAnonymously().uid != guest.uid)
     try await database.close()
   }
 
-  @Test func `An address alone is somebody's, and leads back by mail only`() async throws {
+  @Test func `An address without a password belongs to its account, and only mail leads back`()
+    async throws
+  {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -254,7 +257,7 @@ import Testing
     #expect(!changed.account.isAnonymous)
     #expect(!changed.account.hasPassword)
     _ = trial.runs.take()
-    // Nobody's password is right, and finding that out costs what a wrong one does.
+    // Such an account has no valid password, and finding that out costs as much as a wrong one.
     #expect(
       await code {
         _ = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
@@ -264,7 +267,7 @@ import Testing
       await code {
         _ = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
       } == .emailAlreadyInUse)
-    // Linking is for who was here just now: the account is more than its token.
+    // Linking needs a recent sign-in: the account is more than its token.
     await trial.clock.advance(by: .seconds(301))
     #expect(
       await code {

@@ -1,5 +1,5 @@
-// Proves that attacks fail: guessing, tokens that were changed, taken or kept too long, and looking
-// into the database.
+// Attacks fail: guesses, tokens that were changed, stolen or kept too long, and reading the
+// database.
 
 import Ondol
 import OndolAccounts
@@ -39,7 +39,7 @@ import Testing
     #expect(codes.count { $0 == .tooManyRequests } == guesses - 10)
     #expect(trial.runs.take().count == 10)
 
-    // Not even the right one, and not after a restart either.
+    // Not even the right one works, and not after a restart either.
     trial.device.powerCut()
     database = try await trial.database()
     accounts = try await trial.accounts(in: database)
@@ -83,7 +83,7 @@ import Testing
     #expect(runs == [[Trial.cheap], [Trial.cheap]])
     #expect(
       messages == ["\(AuthErrorCode.invalidCredential): the address or the password is wrong"])
-    // A code's try costs the same, too, and says the same.
+    // A try of a code also costs the same, and gives the same answer.
     for email in [Self.email, "nobody@example.com"] {
       let found = await code {
         _ = try await accounts.resetPassword(
@@ -111,11 +111,11 @@ import Testing
     #expect(trial.runs.take() == [Trial.cheap, Trial.dearer])
     _ = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
     #expect(trial.runs.take() == [Trial.dearer])
-    // Lowered ones change nothing.
+    // Lowered parameters change nothing.
     accounts = try await trial.accounts(in: database)
     _ = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
     #expect(trial.runs.take() == [Trial.dearer])
-    // While both are about, an unknown address costs what some known one does: one run of either.
+    // While both exist, an unknown address costs what some known one does: one run of either.
     var decoys: Set<PasswordHashing> = []
     for number in 0..<64 {
       _ = await code {
@@ -130,7 +130,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A token with any letter changed is nobody's`() async throws {
+  @Test func `A token with any letter changed is invalid`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -194,7 +194,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A session that was put back behind a change of the password is over all the same`()
+  @Test func `A session restored after a change of the password has ended all the same`()
     async throws
   {
     let trial = Trial()
@@ -252,7 +252,7 @@ import Testing
         _ = try await accounts.resetPassword(
           withEmail: Self.email, recoveryCode: codes[3], newPassword: "third lamp")
       } == .invalidCredential)
-    // New codes are in the place of the old.
+    // New codes replace the old ones.
     _ = try await accounts.generateRecoveryCodes(token: recovered.token, count: 1)
     #expect(
       await code {
@@ -271,7 +271,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Neither passwords nor tokens nor codes are in the database, nor in what is printed`()
+  @Test func `Neither the database nor any printed text contains passwords, tokens or codes`()
     async throws
   {
     let trial = Trial()
@@ -300,7 +300,7 @@ import Testing
   }
 
   @Test func `A flood of sign-ins is turned away at the hasher`() async throws {
-    // With threads of its own: on a simulated device scrypt runs on its caller's.
+    // With threads of its own, because on a simulated device scrypt runs on its caller's thread.
     let database = try await Database.inMemory()
     let started = Gate()
     let derivation = KeyDerivation { password, salt, hashing throws(AuthError) in
@@ -322,7 +322,7 @@ import Testing
       var codes: [AuthErrorCode?] = []
       for await code in group {
         codes.append(code)
-        // Those turned away come back first: nobody else can while the gate is closed.
+        // The rejected calls come back first, because no other can while the gate is closed.
         if codes.count == 200 - 64 { started.open() }
       }
       return codes

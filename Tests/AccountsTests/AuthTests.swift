@@ -1,5 +1,5 @@
-// Proves that a device knows who is signed in: over restarts, when it changes, and when a session
-// ends elsewhere.
+// A device knows which user is signed in: over restarts, after changes, and when a session ends
+// elsewhere.
 
 import Foundation
 import Ondol
@@ -71,7 +71,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who changes the password is never signed out on the way`() async throws {
+  @Test func `A user who changes the password is never signed out on the way`() async throws {
     let trial = Trial()
     let database = try await Database.inMemory()
     let auth = try await Auth.open(
@@ -85,7 +85,7 @@ import Testing
     }
     for number in 0..<50 {
       try await auth.currentUser?.updatePassword(to: "rattan lamp \(number)")
-      // One that is refused leaves the session as it is, and watched.
+      // A refused call leaves the session unchanged and watched.
       #expect(
         await code { try await auth.currentUser?.updatePassword(to: "short") } == .weakPassword)
       #expect(auth.currentUser != nil)
@@ -116,7 +116,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `An Auth that nobody has goes, and its listeners with it`() async throws {
+  @Test func `An unreferenced Auth is released, and its listeners with it`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     var auth: Auth? = try await Auth.open(
@@ -127,13 +127,13 @@ import Testing
     weak let seen = auth
     auth = nil
     #expect(seen == nil)
-    // What was there already, without anybody to be; then the end.
+    // First the existing state, with no user; then the end.
     #expect(await listener.next() == .some(nil))
     #expect(await listener.next() == nil)
     try await database.close()
   }
 
-  @Test func `A store that fails leaves nobody signed in, and no session behind a sign-out`()
+  @Test func `A failing store leaves no user signed in, and no session after a sign-out`()
     async throws
   {
     let trial = Trial()
@@ -175,7 +175,7 @@ import Testing
   }
 }
 
-/// Keeps nothing when told so.
+/// Stores nothing if it is told so.
 private final class FailingTokenStore: TokenStore {
   struct Failure: Error {}
 

@@ -1,5 +1,5 @@
-// Proves what claims may be: a small JSON object that every reader reads alike, without the names
-// that tokens use; and that what comes from outside is refused and never crashes.
+// The valid claims: a small JSON object that every reader reads alike, without the names that
+// tokens use. Input from outside is refused and never crashes.
 
 import Foundation
 import Ondol
@@ -37,7 +37,7 @@ import Testing
     "", " ", "null", "true", "1", "\"text\"", "[]", "[{}]", "{", "}", "{\"a\"}", "{\"a\":}",
     "{\"a\":1}{}", "{a:1}", "{\"a\":NaN}", "{\"a\":1e999}", "{\"a\":\"\\ud800\"}", "{'a':1}",
   ])
-  func `What is no JSON object is refused`(_ json: String) {
+  func `Anything except a JSON object is refused`(_ json: String) {
     #expect(Self.refusal(json) == .invalidClaims)
   }
 
@@ -47,7 +47,7 @@ import Testing
     for text in [name, escaped] {
       #expect(Self.refusal("{\"admin\":true,\"\(text)\":1}") == .reservedClaim, "\(text)")
     }
-    // It is a name like any other further down.
+    // Further down it is a name like any other.
     #expect(Self.refusal("{\"a\":{\"\(name)\":1}}") == nil)
   }
 

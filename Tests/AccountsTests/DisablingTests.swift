@@ -1,6 +1,5 @@
-// Proves that an account that is disabled is so at once and everywhere, that revoking ends what
-// there is and nothing that comes, and that races and power cuts leave no session that should be
-// over.
+// A disabled account is disabled at once and everywhere. Revoking ends existing sessions and no
+// later ones. Races and power cuts leave no session that should have ended.
 
 import Ondol
 import OndolAccounts
@@ -16,7 +15,8 @@ import Testing
     return changes
   }
 
-  @Test func `A disabled account lets nobody in by any way, and says so to who is it`() async throws
+  @Test func `A disabled account refuses every sign-in, and only its owner learns why`()
+    async throws
   {
     let trial = Trial()
     let database = try await trial.database()
@@ -53,7 +53,7 @@ import Testing
     for (number, call) in calls.enumerated() {
       #expect(await code(call) == .userDisabled, "call \(number)")
     }
-    // Nothing of this was used up; the session is over for good.
+    // None of this was used up, but the session has ended permanently.
     try await accounts.updateAccount(uid, Self.disabled(false))
     #expect(
       await code { _ = try await accounts.session(forToken: session.token) } == .userTokenExpired)
@@ -63,7 +63,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Who guesses is not told that an account is disabled, and its data is closed`()
+  @Test func `A guesser does not learn that an account is disabled, and its data is closed`()
     async throws
   {
     let trial = Trial()
@@ -98,7 +98,7 @@ import Testing
     try await accounts.updateAccount(user.uid, Self.disabled(true))
     #expect(await changes.next() == .some(nil))
     #expect(tokens.load() == nil)
-    // A token that was kept elsewhere does not stop a start.
+    // A token that was kept elsewhere does not prevent a start.
     tokens.save(token)
     let later = try await Auth.open(accounts, tokens: tokens)
     #expect(later.currentUser == nil)
@@ -133,7 +133,7 @@ import Testing
     }
     _ = try await accounts.session(forToken: other.token)
     #expect(try await database.collection("accountSessions").getDocuments().count == 1)
-    // At the very moment, and one put back from a copy.
+    // At the same moment, and a token restored from a copy.
     let next = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
     for document in stored { try await document.reference.setData(document.data()) }
     for session in sessions {
@@ -189,7 +189,7 @@ import Testing
         let stored = try await database.collection("accountSessions").getDocuments().documents
         for session in sessions {
           let found = await code { _ = try await accounts.session(forToken: session.token) }
-          // One that began after it stands where sessions were revoked.
+          // A session that began after the revocation is valid.
           #expect(
             revokes ? found == nil || found == .userTokenExpired : found == .userDisabled,
             "seed \(seed)")
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func `Disabling and revoking are whole or absent wherever the power goes`() async throws {
+  @Test func `Disabling and revoking are whole or absent after any power cut`() async throws {
     func people(_ trial: Trial) async throws -> (Accounts, [Session]) {
       let accounts = try await trial.accounts(in: try await trial.database())
       var sessions = [
@@ -245,7 +245,7 @@ import Testing
   }
 }
 
-/// Codes that were sent, for tests that wait for them.
+/// The sent codes, for tests that wait for them.
 struct Letters: Sendable {
   private let codes: AsyncStream<String>
   private let continuation: AsyncStream<String>.Continuation

@@ -1,6 +1,5 @@
-// Proves that accounts, sessions and settings that versions before anonymous accounts wrote are
-// read as they were, and that what such a version would write is still what is written for an
-// account that uses nothing new.
+// Accounts, sessions and settings of versions before anonymous accounts are read unchanged, and an
+// account without new features is still written as such a version would write it.
 
 import Foundation
 import Ondol
@@ -19,7 +18,7 @@ import Testing
     try Timestamp(microsecondsSince1970: seconds * 1_000_000)
   }
 
-  /// What those versions stored of "rattan lamp", with a scrypt that is cheap.
+  /// What those versions stored of "rattan lamp", with cheap scrypt parameters.
   private static func password() throws -> Value {
     let key = try #require(Data(base64Encoded: "Z0/GhScWhxuJzio53VHP/3X8K4mguM08TchCajARUzw="))
     return .map([
@@ -30,7 +29,7 @@ import Testing
     ])
   }
 
-  /// The documents of a database of such a version.
+  /// Writes the documents of a database of such a version.
   private static func write(_ database: Database) async throws {
     try await database.collection("accounts").createIndex(on: ["emailKey"], unique: true)
     try await database.document("accountSettings/current").setData([
@@ -53,7 +52,7 @@ import Testing
     ])
   }
 
-  @Test func `An account and a session of an earlier version are what they were`() async throws {
+  @Test func `An account and a session of an earlier version are unchanged`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     try await Self.write(database)
@@ -79,7 +78,7 @@ import Testing
     let again = try await accounts.signIn(withEmail: Self.email, password: Trial.password)
     #expect(again.account.uid == Self.uid)
     #expect(trial.runs.take() == [Trial.cheap])
-    // All that is new works on it.
+    // All new features work on it.
     var changes = AccountChanges()
     changes.phoneNumber = .set("+8210")
     changes.isDisabled = true
@@ -112,7 +111,7 @@ import Testing
     let old = try #require(sessions.first { $0.documentID == Self.digest }).data()
     let new = try #require(sessions.first { $0.documentID != Self.digest }).data()
     #expect(Set(new.keys) == Set(old.keys))
-    // A new account has what an old one has, but for what happens later.
+    // A new account has the members of an old one, except for later additions.
     let made = try await accounts.createUser(withEmail: "a@b.kr", password: Trial.password)
     let document = try await database.collection("accounts").document(made.account.uid)
       .getDocument()

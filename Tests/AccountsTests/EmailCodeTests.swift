@@ -1,6 +1,6 @@
-// Proves that a code that went to an address signs in whose it is, once and for a while; that it
-// leaves nothing to who signed up with somebody else's address; and that an administrator's codes
-// do what those do that were mailed.
+// A code that went to an address signs in its owner, once and for a limited time. It leaves nothing
+// to a person who signed up with someone else's address. An administrator's codes work as mailed
+// ones do.
 
 import Ondol
 import OndolAccounts
@@ -39,7 +39,7 @@ import Testing
     #expect(try await accounts.findAccount(.email(Self.email)) == nil)
     let info = try await accounts.checkActionCode(first)
     #expect(info.operation == .emailSignIn && info.email == nil)
-    // Whose it is must be said, in any spelling.
+    // The caller must state the address, in any spelling.
     #expect(
       await code { _ = try await accounts.signIn(withEmail: "a@b.kr", code: first) }
         == .invalidActionCode)
@@ -56,7 +56,7 @@ import Testing
       withEmail: Self.email, code: try await post.code(Self.email))
     #expect(again.account.uid == session.account.uid && !again.isNewUser)
     _ = try await accounts.session(forToken: session.token)
-    // A password beside it.
+    // A password in addition to it.
     let linked = try await accounts.link(
       token: again.token, withEmail: Self.email, password: Trial.password)
     #expect(linked.account.isEmailVerified && linked.account.hasPassword)
@@ -65,7 +65,7 @@ import Testing
     try await post.database.close()
   }
 
-  @Test func `Who signed up with somebody else's address loses what they made`() async throws {
+  @Test func `A person who signed up with another's address loses the account`() async throws {
     let post = try await Post()
     let accounts = post.accounts
     let thief = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
@@ -114,7 +114,7 @@ import Testing
     #expect(
       await code { _ = try await accounts.signIn(withEmail: Self.email, code: right) }
         == .tooManyRequests)
-    // No more codes than five in a while, for who has an account and who has none.
+    // No more than five codes in a period, with and without an account.
     _ = try await accounts.createUser(withEmail: "c@b.kr", password: Trial.password)
     for email in ["a@b.kr", "c@b.kr"] {
       for _ in 0..<5 { _ = try await post.code(email) }
@@ -126,7 +126,7 @@ import Testing
     try await post.database.close()
   }
 
-  @Test func `Two who use a code at once are one, and make one account`() async throws {
+  @Test func `Two concurrent uses of a code make one account`() async throws {
     for seed in Seeds.first(6) {
       let post = try await Post(seed: seed)
       let accounts = post.accounts
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test func `An administrator's codes do what mailed ones do, without a mail`() async throws {
+  @Test func `An administrator's codes work as mailed ones do, without a mail`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     let accounts = try await trial.accounts(in: database)
@@ -164,7 +164,7 @@ import Testing
     for (made, operation) in [
       (verification, ActionCodeOperation.verifyEmail), (reset, .passwordReset),
     ] {
-      // As often as one likes.
+      // As often as the user likes.
       for _ in 0..<12 {
         let info = try await accounts.checkActionCode(made)
         #expect(info.operation == operation && info.email == Self.email)
@@ -187,7 +187,7 @@ import Testing
     #expect(
       await code { try await accounts.sendSignInCode(toEmail: Self.email) }
         == .operationNotAllowed)
-    // Codes without count.
+    // Codes without a limit.
     for _ in 0..<20 { _ = try await accounts.makeActionCode(.passwordReset, forEmail: Self.email) }
     try await database.close()
   }
@@ -212,7 +212,7 @@ import Testing
     #expect(
       await code { try await user.sendEmailVerification(beforeUpdatingEmailTo: "no address") }
         == .invalidEmail)
-    // Somebody has it meanwhile, and then not any more.
+    // Another user has the address in the meantime, and then loses it.
     let other = try await accounts.createUser(withEmail: "new@b.kr", password: Trial.password)
     #expect(
       await code { try await user.sendEmailVerification(beforeUpdatingEmailTo: "NEW@b.kr") }
@@ -262,7 +262,7 @@ import Testing
     try await post.database.close()
   }
 
-  @Test func `Signing in by a code is whole or absent wherever the power goes`() async throws {
+  @Test func `Signing in by a code is whole or absent after any power cut`() async throws {
     func prepared(_ trial: Trial) async throws -> (Accounts, String) {
       let accounts = try await trial.accounts(in: try await trial.database())
       return (accounts, try await accounts.makeActionCode(.emailSignIn, forEmail: Self.email))
@@ -283,7 +283,7 @@ import Testing
       let people = try await database.collection("accounts").getDocuments().count
       #expect(
         try await database.collection("accountSessions").getDocuments().count == people, "\(step)")
-      // Used where it made an account, and as good as before where it did not.
+      // The code is used up if it made an account, and still valid if it did not.
       let found = await code {
         _ = try await again.signIn(withEmail: Self.email, code: mailed)
       }

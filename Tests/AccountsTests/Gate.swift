@@ -1,8 +1,8 @@
-// A door that threads wait at: what hashes passwords can be held there.
+// A gate that threads wait at. Tests hold password hashing there.
 
 import Foundation
 
-/// Closed until it is opened, then open for good.
+/// Closed until it is opened, then open permanently.
 final class Gate: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
 

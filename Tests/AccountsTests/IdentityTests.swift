@@ -1,5 +1,5 @@
-// Proves that an identity at another service leads to one account, and to the same one after
-// restarts, races and imports; and that it takes no account over by its address.
+// An identity at another service leads to one account, and to the same one after restarts, races
+// and imports. It does not take over an account by its address.
 
 import Ondol
 import OndolAccounts
@@ -17,7 +17,7 @@ import Testing
     return identity
   }
 
-  @Test func `Who comes from another service has one account there, and is found by it`()
+  @Test func `An identity of another service has one account, and finds it`()
     async throws
   {
     let trial = Trial()
@@ -34,7 +34,7 @@ import Testing
     trial.device.powerCut()
     database = try await trial.database()
     accounts = try await trial.accounts(in: database)
-    // What the service says later is the identity's, and the account's own stays.
+    // Later data from the service belongs to the identity, and the account's own stays.
     minji.displayName = "Minji"
     minji.email = "new@one.example"
     let again = try await accounts.signIn(with: minji)
@@ -65,7 +65,7 @@ import Testing
     let linked = try await accounts.link(token: session.token, with: minji)
     #expect(linked.account.identities == [minji] && !linked.account.isEmailVerified)
     #expect(try await accounts.signIn(with: minji).account.uid == session.account.uid)
-    // Another at the same service, and somebody else's.
+    // Another identity at the same service, and another person's.
     #expect(
       await code {
         _ = try await accounts.link(token: session.token, with: Self.identity("m-2"))
@@ -108,7 +108,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Of people who come or link at once with one identity there is one account`()
+  @Test func `Concurrent sign-ins and links with one identity make one account`()
     async throws
   {
     for seed in Seeds.first(6) {
@@ -189,7 +189,7 @@ import Testing
     ("한.example", "a"), ("password", "a"), ("anonymous", "a"), ("one.example", "a\n"),
     (String(repeating: "a", count: 129), "a"), ("one.example", String(repeating: "a", count: 257)),
   ])
-  func `What names no service or nobody there is refused`(
+  func `An identity without a service or a person is refused`(
     _ provider: String, _ uid: String
   ) async throws {
     let trial = Trial()

@@ -1,6 +1,6 @@
-// Proves that people of another system sign in with the passwords they had: by Firebase's variant
-// of scrypt and by scrypt itself, against vectors that others published; that the first sign-in
-// makes the password one of this store; and that what is out of bounds is refused.
+// People from another system sign in with their passwords: by Firebase's variant of scrypt and by
+// scrypt itself, compared with published vectors. The first sign-in converts the password to this
+// store's form. Parameters out of bounds are refused.
 
 import Foundation
 import Ondol
@@ -13,7 +13,7 @@ import Testing
     Array(try #require(Data(base64Encoded: base64)))
   }
 
-  /// Firebase's variant with a scrypt that is cheap, and what it makes of "rattan lamp".
+  /// Firebase's variant with cheap scrypt parameters, and its result for "rattan lamp".
   private static func cheapFirebase() throws -> (PasswordHashFormat, hash: [UInt8]) {
     let format = try PasswordHashFormat.firebaseScrypt(
       signerKey: Array(0..<64), saltSeparator: [7], rounds: 1, memoryCost: 1)
@@ -127,7 +127,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `An unknown address costs what imported passwords do, too`() async throws {
+  @Test func `An unknown address costs as much as imported passwords`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     for round in 0..<2 {
@@ -259,7 +259,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `An account that has the uid is replaced, and what was made for it before is over`()
+  @Test func `An account with the uid is replaced, and its earlier sessions and codes end`()
     async throws
   {
     let trial = Trial()
@@ -296,7 +296,7 @@ import Testing
     #expect(
       await code { _ = try await accounts.session(forToken: session.token) } == .userTokenExpired)
     #expect(try await accounts.findAccount(.email("old@b.kr")) == nil)
-    // The code went to an address that is nobody's now.
+    // The code went to an address that no longer belongs to an account.
     let other = try await accounts.signIn(withEmail: "old@b.kr", code: reset)
     #expect(other.account.uid != uid)
     let again = try await accounts.signIn(withEmail: "new@b.kr", password: Trial.password)
@@ -305,7 +305,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Hundreds are taken in hundreds, wherever the power goes, and once more completes it`()
+  @Test func `Hundreds are imported in hundreds, and a repeat completes it after any power cut`()
     async throws
   {
     let format = try Self.cheapFirebase().0

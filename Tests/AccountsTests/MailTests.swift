@@ -1,5 +1,5 @@
-// Proves that a code by mail does what it was sent for, once, for a while, to whom it was sent; and
-// that asking for one tells nobody who has an account.
+// A mailed code does its work once, for a limited time, for the person it was sent to. A request
+// for one reveals to nobody who has an account.
 
 import Ondol
 import OndolAccounts
@@ -10,7 +10,7 @@ import Testing
 @Suite struct MailTests {
   private static let email = "minji@example.com"
 
-  /// What was sent. Tests wait for it, because some of it goes out behind the answer.
+  /// The sent letters. Tests wait for them, because some are sent after the answer.
   private struct Mailbox: Sendable {
     struct Letter: Sendable, Equatable {
       var operation: ActionCodeOperation
@@ -31,7 +31,7 @@ import Testing
       return try #require(await iterator.next())
     }
 
-    /// All letters that were put before, where none is on its way.
+    /// All earlier letters, after none is under way.
     func rest() async -> [Letter] {
       continuation.finish()
       return await letters.reduce(into: []) { $0.append($1) }
@@ -57,7 +57,7 @@ import Testing
       }
     }
 
-    /// A code that was just asked for.
+    /// Returns a code that was just requested.
     func code(_ operation: ActionCodeOperation = .passwordReset) async throws -> String {
       let letter = try await mailbox.next()
       #expect(letter.operation == operation)
@@ -117,7 +117,7 @@ import Testing
     let accounts = post.accounts
     let before = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
     _ = try await accounts.generateRecoveryCodes(token: before.token)
-    // To the account's own spelling, whatever is asked for.
+    // Sent to the account's own spelling, whatever was requested.
     try await accounts.sendPasswordReset(withEmail: "MINJI@example.com")
     let letter = try await post.mailbox.next()
     #expect(letter.address == Self.email)
@@ -138,7 +138,7 @@ import Testing
     #expect(
       await code { _ = try await accounts.session(forToken: before.token) } == .userTokenExpired)
     _ = try await accounts.signIn(withEmail: Self.email, password: "another lamp")
-    // Neither again, nor one that was made for the password before.
+    // Neither the same code again, nor one from before the password.
     for used in [letter.code, second] {
       #expect(
         await code {
@@ -173,14 +173,15 @@ import Testing
     try await post.database.close()
   }
 
-  @Test func `Guesses at a code are counted, and the right one comes too late`() async throws {
+  @Test func `Guesses at a code are counted, and afterwards the right one is refused`() async throws
+  {
     let post = try await Post()
     let accounts = post.accounts
     _ = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
     try await accounts.sendPasswordReset(withEmail: Self.email)
     let right = try await post.code()
     _ = post.trial.runs.take()
-    // What it is found by is known, and one letter behind is not.
+    // Its public part is known, and it differs in one letter.
     let last = try #require(right.last)
     let wrong = right.dropLast() + (last == "0" ? "1" : "0")
     var codes: [AuthErrorCode?] = []
@@ -197,7 +198,7 @@ import Testing
       await code {
         _ = try await accounts.confirmPasswordReset(withCode: right, newPassword: "another lamp")
       } == .tooManyRequests)
-    // Nobody makes the hasher work with codes that are none.
+    // Invalid codes do not make the hasher work.
     #expect(post.trial.runs.take().isEmpty)
     for text in ["", "lamp", "0000-0000-0000-000U", String(repeating: "0", count: 1 << 20)] {
       #expect(await code { try await accounts.applyActionCode(text) } == .invalidActionCode)
@@ -205,7 +206,7 @@ import Testing
     try await post.database.close()
   }
 
-  @Test func `Asking for a code does not tell who has an account`() async throws {
+  @Test func `A request for a code does not reveal who has an account`() async throws {
     let post = try await Post()
     let accounts = post.accounts
     _ = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
@@ -228,14 +229,14 @@ import Testing
     for _ in 0..<5 { sent.append(try await post.mailbox.next().address) }
     #expect(sent == Array(repeating: Self.email, count: 5))
     #expect(await post.mailbox.rest().isEmpty)
-    // Nor does what is stored.
+    // The stored codes contain no address either.
     let stored = try await post.database.collection("accountCodes").getDocuments().documents
       .map { "\($0.documentID) \($0.data())" }.joined()
     #expect(!stored.contains("@"))
     try await post.database.close()
   }
 
-  @Test func `Two who use a code at once are one`() async throws {
+  @Test func `Only one of two concurrent uses of a code succeeds`() async throws {
     for _ in 0..<5 {
       let post = try await Post()
       let accounts = post.accounts
@@ -259,7 +260,7 @@ import Testing
     }
   }
 
-  @Test func `Where nothing is sent the calls say so, and a mail that fails is told its asker`()
+  @Test func `Without a mailer the calls fail, and a failed mail is reported to its caller`()
     async throws
   {
     let trial = Trial()
@@ -282,7 +283,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Sending knows what its asker's task knows`() async throws {
+  @Test func `Sending sees the task-local values of its caller`() async throws {
     let trial = Trial()
     let database = try await trial.database()
     let (places, continuation) = AsyncStream.makeStream(of: String.self)
@@ -292,7 +293,7 @@ import Testing
     let session = try await accounts.createUser(withEmail: Self.email, password: Trial.password)
     try await Asker.$place.withValue("seoul") {
       try await accounts.sendEmailVerification(token: session.token)
-      // Behind the answer, too.
+      // This also happens after the answer.
       try await accounts.sendPasswordReset(withEmail: Self.email)
     }
     var iterator = places.makeAsyncIterator()
@@ -312,7 +313,7 @@ import Testing
     try await auth.applyActionCode(try await post.code(.verifyEmail))
     #expect(auth.currentUser?.isEmailVerified == true)
     #expect(await states.next()??.isEmailVerified == true)
-    // Verified already: nothing is sent.
+    // It is verified already, so nothing is sent.
     try await user.sendEmailVerification()
 
     try await user.updateEmail(to: "other@example.com")
@@ -331,7 +332,7 @@ import Testing
   }
 }
 
-/// Who asks for a code.
+/// The caller that requests a code.
 private enum Asker {
   @TaskLocal static var place = "nowhere"
 }

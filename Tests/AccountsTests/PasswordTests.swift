@@ -1,5 +1,5 @@
-// Proves which passwords nobody may have: what everybody tries first, what a list of the app's has,
-// and what the app itself does not take, wherever a password is set.
+// Which passwords are refused: those that everybody tries first, those on the app's list, and those
+// that the app itself rejects, wherever a password is set.
 
 import Foundation
 import Ondol
@@ -20,7 +20,7 @@ import Testing
       _ = try await accounts.createUser(withEmail: email, password: password)
     }
     #expect(found == nil || found == .weakPassword)
-    // Nothing is hashed for one that is refused.
+    // A refused password is not hashed.
     #expect(trial.runs.take().isEmpty == (found != nil))
     try await database.close()
     return found == .weakPassword
@@ -38,13 +38,12 @@ import Testing
     "poiuytrewq", "asdfghjkl", "abcd1234", "qwer1234", "123123123", "aaabbbccc", "abc123abc",
     "qwertzuiop", "azertyuiop", "йцукенгш", "ㅂㅈㄷㄱㅅㅛㅕㅑ", "가나다라마바사아",
   ])
-  func `What everybody tries first is refused`(_ password: String) async throws {
+  func `Passwords that everybody tries first are refused`(_ password: String) async throws {
     #expect(try await Self.isWeak(password))
   }
 
   @Test(arguments: ["password", "123456", email, "Minji.Kim", "aaaaaa"])
-  func `Where simple ones are not refused the length alone counts`(_ password: String) async throws
-  {
+  func `If simple passwords are allowed, only the length counts`(_ password: String) async throws {
     let isWeak = try await Self.isWeak(password) {
       $0.refusesSimplePasswords = false
       $0.minimumPasswordLength = 6
@@ -55,7 +54,7 @@ import Testing
         $0.refusesSimplePasswords = false
         $0.minimumPasswordLength = 6
       })
-    // What the app itself refuses stays refused.
+    // A password that the app itself refuses stays refused.
     #expect(
       try await Self.isWeak(password) {
         $0.refusesSimplePasswords = false
@@ -67,7 +66,7 @@ import Testing
     "rattan lamp 7", "minji.kim7", "abcdefgh lamp", "lamp12345678", "라탄 조명 일곱",
     "correct horse battery staple", "12lamp34",
   ])
-  func `What has more to it is taken`(_ password: String) async throws {
+  func `More complex passwords are accepted`(_ password: String) async throws {
     #expect(try await !Self.isWeak(password))
   }
 
@@ -126,7 +125,7 @@ import Testing
         _ = try await accounts.resetPassword(
           withEmail: "Minji@b.kr", recoveryCode: recovery, newPassword: "forbidden lamp")
       } == .weakPassword)
-    // Who signs in is asked nothing.
+    // Sign-in checks no rules.
     _ = try await accounts.signIn(withEmail: "Minji@b.kr", password: Trial.password)
     _ = try await accounts.resetPassword(
       withEmail: "Minji@b.kr", recoveryCode: recovery, newPassword: "another lamp")

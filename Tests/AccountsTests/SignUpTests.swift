@@ -1,5 +1,5 @@
-// Proves that an account comes whole or not at all, that an address has one owner under races and
-// restarts, and that a session is where it was after a restart.
+// An account is created whole or not at all, an address has one owner under races and restarts, and
+// a session survives a restart.
 
 import Ondol
 import OndolAccounts
@@ -63,7 +63,7 @@ import Testing
         picture: [1, 2, 3] as [UInt8])
     }
     #expect(taken == .emailAlreadyInUse)
-    // A profile that cannot be stored, behind all checks.
+    // A profile that cannot be stored, after all checks.
     let refused = await code {
       _ = try await accounts.createUser(
         withEmail: "hajun@example.com", password: Trial.password, profile: Refused(),
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `Who signed up is there after a power cut, and an address stays taken`() async throws {
+  @Test func `A new account survives a power cut, and its address stays taken`() async throws {
     for seed in Seeds.first(10) {
       let trial = Trial(seed: seed)
       var database = try await trial.database()
@@ -152,8 +152,8 @@ import Testing
     }
   }
 
-  @Test func `A sign-up is whole or absent wherever the power goes`() async throws {
-    // How many operations it takes.
+  @Test func `A sign-up is whole or absent after any power cut`() async throws {
+    // The number of its operations.
     let first = Trial()
     let untouched = try await first.accounts(in: try await first.database())
     let before = first.device.operations

@@ -1,5 +1,5 @@
-// What the suites share: a device that keeps a database over restarts, a clock that tests move, and
-// a scrypt that is cheap and counted.
+// The shared tools of the suites: a device that keeps a database over restarts, a clock that tests
+// move, and a cheap scrypt that is counted.
 
 import Ondol
 import OndolAccounts
@@ -23,7 +23,7 @@ struct Trial: Sendable {
     device = SimulatedDevice(seed: seed, clock: clock)
   }
 
-  /// Opens the database, as a process that starts does.
+  /// Opens the database, as a starting process does.
   func database() async throws -> Database {
     try await Database.open(at: Self.path, on: device)
   }
@@ -38,13 +38,13 @@ struct Trial: Sendable {
     return try await Accounts.open(in: database, options: options, derivation: runs.counted)
   }
 
-  /// All stored fields of all accounts' documents, as one text to search.
+  /// Returns all stored fields of all accounts' documents, as one text for searching.
   func stored(_ database: Database) async throws -> String {
     var text = ""
     let names = ["accounts", "accountSessions", "accountTries", "accountCodes", "accountSettings"]
     for name in names {
       for document in try await database.collection(name).getDocuments().documents {
-        // As a value, whose fields are in one order.
+        // As a value, whose fields have a fixed order.
         text += "\(document.documentID) \(Value.map(document.data()))\n"
       }
     }
@@ -56,7 +56,7 @@ struct Trial: Sendable {
 final class Runs: Sendable {
   private let made = Guarded<[PasswordHashing]>([])
 
-  /// Parameters of all runs since the last call.
+  /// Returns the parameters of all runs since the last call.
   func take() -> [PasswordHashing] {
     made.withLock { made in
       defer { made = [] }
@@ -72,7 +72,7 @@ final class Runs: Sendable {
   }
 }
 
-/// The code of what `body` throws; nil when it throws nothing.
+/// The code of the error that `body` throws; nil if it throws none.
 func code(_ body: () async throws -> Void) async -> AuthErrorCode? {
   do {
     try await body()
@@ -82,7 +82,7 @@ func code(_ body: () async throws -> Void) async -> AuthErrorCode? {
   }
 }
 
-/// The code of the database's error that `body` throws; nil when it throws nothing.
+/// The code of the database's error that `body` throws; nil if it throws none.
 func databaseCode(_ body: () async throws -> Void) async -> DatabaseError.Code? {
   do {
     try await body()

@@ -1,6 +1,6 @@
-// Proves that tries are counted as a sliding window counts them: against a model that keeps every
-// try in a list, over random sequences of right and wrong guesses and of time that passes; and that
-// what is counted apart stays apart.
+// Tries are counted in a sliding window. The suite compares them with a model that keeps every try
+// in a list, over random sequences of right and wrong guesses and of passing time. Separate counts
+// stay separate.
 
 import Foundation
 import Ondol
@@ -9,13 +9,13 @@ import OndolTestKit
 import Testing
 
 @Suite struct TriesTests {
-  /// A window that slides, in seconds, kept as a list.
+  /// A sliding window, in seconds, as a list.
   private struct Window {
     static let length = 900
     let most: Int
     var failures: [Int] = []
 
-    /// How long until another try is allowed; nil where it is now.
+    /// Returns the time until another try is allowed; nil if it is allowed now.
     mutating func wait(at now: Int) -> Int? {
       failures.removeAll { $0 + Self.length <= now }
       return failures.count < most ? nil : failures[failures.count - most] + Self.length - now
@@ -78,8 +78,8 @@ import Testing
     }
   }
 
-  // Successes counted against their origin, and a school with one address was locked out after a
-  // hundred of them.
+  // Successes once counted against their origin, and a school with one address was locked out after
+  // a hundred of them.
   @Test func `A school may sign in from one address as often as it likes`() async throws {
     let trial = Trial()
     let database = try await trial.database()
@@ -94,7 +94,7 @@ import Testing
       }
     }
     for number in 0..<100 { #expect(await signIn(number, Trial.password) == nil) }
-    // Wrong ones among the right ones are counted all the same.
+    // Wrong tries among the right ones still count.
     var wrong = 0
     for number in 0..<60 where wrong < 20 {
       if number % 3 == 0 {
@@ -165,13 +165,14 @@ import Testing
     #expect(codes.count { $0 == .invalidCredential } == 64)
     let counts = try await database.collection("accountTries").getDocuments().documents
       .compactMap { $0["count"] as Int? }
-    // Sixty-four of one each, and the origin's.
+    // Sixty-four with one each, and the origin's.
     #expect(counts.sorted() == Array(repeating: 1, count: 64) + [64])
     try await database.close()
   }
 
-  // They had one counter: whoever knew an address could keep its owner from changing the password.
-  @Test func `Guesses at signing in and at giving the password again do not touch each other`()
+  // They once had one counter: anyone who knew an address could keep its owner from changing the
+  // password.
+  @Test func `Guesses at sign-in and at reauthentication are counted separately`()
     async throws
   {
     let trial = Trial()
@@ -199,7 +200,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `What an earlier version counted counts, and what a wrong clock wrote does not`()
+  @Test func `Counts of an earlier version hold, and those of a wrong clock do not`()
     async throws
   {
     let trial = Trial()

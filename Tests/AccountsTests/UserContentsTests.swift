@@ -1,5 +1,5 @@
-// Proves that nobody comes to bytes by knowing their digest: a document may refer to what its
-// writer put, or can read already, and to nothing else, wherever in it the reference stands.
+// Nobody gets bytes by knowing their digest: a document may refer only to contents that its writer
+// put or can already read, wherever in the document the reference is.
 
 import Ondol
 import OndolAccounts
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  /// The database's error that `body` throws; nil when it throws none.
+  /// Returns the database's error that `body` throws; nil if it throws none.
   private func refusal(_ body: () async throws -> Void) async -> DatabaseError? {
     do {
       try await body()
@@ -47,7 +47,7 @@ import Testing
     let hers = people.accounts.privateDatabase(for: people.minji)
     let secret = try await hers.put([1, 2, 3] as [UInt8])
     try await hers.document("notes/one").setData(["photo": secret])
-    // All that he needs to know of it is what a digest and a length say.
+    // He only needs to know the digest and the length.
     let crafted = try BlobReference(digest: secret.digest, length: 3)
     for his in [
       people.accounts.privateDatabase(for: people.hajun),
@@ -83,18 +83,18 @@ import Testing
       #expect(refused[0]?.path?.hasSuffix("notes/mine") == true)
       #expect(try await note.getDocument() == before)
       #expect(try await his.collection("notes").getDocuments().count == 1)
-      // Nor does the answer say whether somebody has the bytes.
+      // Nor does the answer reveal whether anyone has the bytes.
       let unknown = try BlobReference(
         digest: #require(BlobDigest(bytes: [UInt8](repeating: 9, count: 32))), length: 3)
       let answer = await refusal { try await note.setData(["photo": unknown]) }
       #expect(answer == refused[0])
-      // To take out what is not there is no way to it either.
+      // Removing an absent reference is no way to it either.
       try await note.updateData(["list": FieldValue.arrayRemove([crafted])])
     }
     try await people.database.close()
   }
 
-  @Test func `What a person put, or can read, goes into any of their documents`() async throws {
+  @Test func `A person's documents may refer to contents that they put or can read`() async throws {
     let people = try await People(Trial())
     let hers = people.accounts.privateDatabase(for: people.minji)
     let his = people.accounts.privateDatabase(for: people.hajun)
@@ -102,13 +102,13 @@ import Testing
     let shown = people.accounts.publicDatabase(for: people.minji)
     try await hers.document("notes/one").setData(["photo": photo])
     try await hers.document("notes/one/pages/two").setData(["photo": photo])
-    // He may have it once she shows it, and as long as somebody does.
+    // He may have it after she shows it, and as long as someone does.
     #expect(await refusal { try await his.document("a/b").setData(["photo": photo]) } != nil)
     try await shown.document("posts/one").setData(["photos": [photo]])
     try await his.document("a/b").setData(["photo": photo])
     #expect(try await his.document("a/b").data(in: "photo") == [1, 2, 3])
     try await shown.document("posts/one").delete()
-    // His own document has it: it may be written again, and elsewhere.
+    // His own document has it, so it may be written again, and elsewhere.
     try await his.document("a/b").setData(["photo": photo, "text": "mine"])
     try await his.document("c/d/e/f").setData(from: ["photo": photo])
     try await his.document("a/b").delete()
@@ -116,7 +116,7 @@ import Testing
     #expect(
       await refusal { try await his.document("a/b").setData(["photo": photo]) }?.code
         == .permissionDenied)
-    // Who has the bytes themselves needs nobody.
+    // A user with the bytes themselves needs no other.
     let own = try await his.put([1, 2, 3] as [UInt8])
     #expect(own.digest == photo.digest)
     try await his.document("a/b").setData(["photo": own])
@@ -135,14 +135,14 @@ import Testing
     try await people.database.close()
   }
 
-  @Test func `What was put waits for a document as long as its lease, and goes with the account`()
+  @Test func `A put content waits for a document as long as its lease, and goes with the account`()
     async throws
   {
     let trial = Trial()
     let people = try await People(trial)
     let hers = people.accounts.privateDatabase(for: people.minji)
     let photo = try await hers.put([1, 2, 3] as [UInt8])
-    // Somebody else keeps the bytes, in private.
+    // Another user keeps the bytes, in private.
     let his = people.accounts.privateDatabase(for: people.hajun)
     try await his.document("a/b").setData(["photo": try await his.put([1, 2, 3] as [UInt8])])
     await trial.clock.advance(by: .seconds(86_400))
@@ -158,7 +158,7 @@ import Testing
     try await people.database.close()
   }
 
-  @Test func `A document whose time is over shows its bytes to nobody`() async throws {
+  @Test func `An expired document shows its bytes to no user`() async throws {
     let trial = Trial()
     let people = try await People(trial)
     try await people.database.collection("publicData/all/posts").setTimeToLive(field: "ends")
@@ -179,7 +179,7 @@ import Testing
     try await people.database.close()
   }
 
-  @Test func `A collection with a key of its own takes what was put for it, and what it has`()
+  @Test func `A collection with its own key accepts contents put for it, and its existing ones`()
     async throws
   {
     let trial = Trial()

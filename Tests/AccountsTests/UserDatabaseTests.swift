@@ -1,5 +1,4 @@
-// Proves that people's data is kept apart: each call asks whose it is, and whether the session
-// still stands.
+// People's data is separate: each call checks its owner, and whether the session is still valid.
 
 import Ondol
 import OndolAccounts
@@ -67,7 +66,7 @@ import Testing
     ]
     #expect(refused == Array(repeating: .permissionDenied, count: 5))
     #expect(try await hers.document(path).getDocument() == read)
-    // Not even its maker gives it away.
+    // Not even its creator gives it away.
     try await hers.document(path).updateData(["text": "again", "ownerID": FieldValue.delete()])
     #expect(try await his.document(path).getDocument()["ownerID"] as String? == minji)
     try await his.collection("posts").addDocument(from: ["text": "two"])
@@ -76,7 +75,7 @@ import Testing
     #expect(posts.documents.map { $0["text"] as String? } == ["two"])
     try await hers.document(path).delete()
     #expect(try await !his.document(path).getDocument().exists)
-    // What nobody owns, because the app itself put it there, is nobody's to change.
+    // A document without an owner, which the app itself wrote, cannot be changed by any user.
     try await people.database.document("publicData/all/posts/three").setData(["text": "rules"])
     #expect(
       await databaseCode { try await his.document("posts/three").updateData(["text": "his"]) }
@@ -84,7 +83,7 @@ import Testing
     try await people.database.close()
   }
 
-  @Test func `Of two who race for a public document one is its maker`() async throws {
+  @Test func `One of two racing creators of a public document owns it`() async throws {
     for seed in Seeds.first(5) {
       let people = try await People(Trial(seed: seed))
       async let first = databaseCode {
@@ -135,7 +134,7 @@ import Testing
         databaseCode { _ = try await database.put([1] as [UInt8]) },
       ]
       #expect(codes == Array(repeating: .unauthenticated, count: 10))
-      // Nor does a listener get what was written after the end.
+      // A listener does not receive writes after the end either.
       let path = try #require(
         place == 0 ? "privateData/\(people.minji.account.uid)/a/b" : "publicData/all/a/b")
       try await people.database.document(path).setData(["n": 3], merge: true)

@@ -1,9 +1,9 @@
-"""Stories of Google's own Firestore client for Python, as it is, on `ondol serve`.
+"""Stories of Google's own Firestore client for Python, unchanged, on `ondol serve`.
 
     firestore_stories.py ONDOL DIRECTORY [STORY...]
 
-Starts the server that ONDOL is on databases in DIRECTORY, tells each story in a collection of its
-own, and says which did not end well. Status 1 then.
+Starts ONDOL as a server on databases in DIRECTORY, runs each story in a collection of its own, and
+names the failed ones. The status is 1 if any failed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Server:
 
 
 class World:
-    """What a story is told with."""
+    """A story's environment."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.server, self.name = server, name
@@ -71,7 +71,7 @@ class World:
 
 
 class Listener:
-    """A listener's snapshots, to be waited for."""
+    """A listener's snapshots, which a story can wait for."""
 
     def __init__(self, source) -> None:
         self.snapshots: queue.Queue = queue.Queue()
@@ -84,7 +84,7 @@ class Listener:
         return self.snapshots.get(timeout=PATIENCE)
 
     def until(self, wanted) -> dict:
-        """The first state that is as wanted."""
+        """Waits for the first wanted state."""
         while True:
             state, _ = self.next()
             if wanted(state):

@@ -1,6 +1,6 @@
 // Every block of Swift code in the README and in the pages of the documentation compiles: in Swift
-// 6 mode, without warnings, against the modules as they are now. A page that shows a call that is
-// no more, or one that needs `try`, fails here with its line.
+// 6 mode, without warnings, against the current modules. A page that shows a removed call, or one
+// without a necessary `try`, fails here with its line.
 
 import Foundation
 import Testing
@@ -70,7 +70,7 @@ import Testing
     #expect(messages.last?.text.contains("wares") == true)
   }
 
-  /// What the guide for those who come from Firestore says that the compiler says.
+  /// The compiler gives the errors that the guide for Firestore users describes.
   @Test func `A cast that was left over is warned of, and a map of anything refused`() async throws
   {
     let page = """
@@ -97,7 +97,7 @@ import Testing
     #expect(messages.first?.text.contains(warning) == true)
   }
 
-  /// What the guide of typed models promises: each of these is a mistake that a text would hide.
+  /// The promises of the guide to typed models: each of these is a mistake that a text would hide.
   @Test func `Misspelt properties and values of other types do not compile`() async throws {
     let mistakes = [
       "_ = items.where(\\.prise < 50)",
@@ -148,7 +148,7 @@ import Testing
     #expect(open.first?.source.contains("let a = 1") == true)
   }
 
-  /// What the compiler says of the scripts, in their order. Two at a time: each is a process of its
+  /// The compiler's messages for the scripts, in order. Two run at a time, each in a process of its
   /// own.
   private func messages(about scripts: [PageScript]) async throws -> [CompilerMessage] {
     let scratch = FileManager.default.temporaryDirectory

@@ -1,17 +1,17 @@
-// Where the project's pages are, and what was built of it: found from this file's place and from
-// the test program's own, so that the tests work from any directory and in any checkout.
+// The places of the project's pages and of its build, found from this file's place and from the
+// test program's own, so that the tests work from any directory and in any checkout.
 
 import Foundation
 import Testing
 
-/// The pages that people read, and what stands in them.
+/// The pages that people read, and their contents.
 struct Documents {
   /// The package's root: three above this file.
   static let root = URL(filePath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-  /// The paths of all pages, relative to the root: what lies at the root, in Docs and in the
-  /// catalogs of the documentation compiler.
+  /// The paths of all pages, relative to the root: those at the root, in Docs and in the catalogs
+  /// of the documentation compiler.
   static func pages() throws -> [String] {
     let top = try FileManager.default.contentsOfDirectory(atPath: root.path(percentEncoded: false))
       .filter { $0.hasSuffix(".md") }
@@ -56,7 +56,7 @@ struct BuildFolder {
     url = try #require(place, "no build folder with the module Ondol is above the tests")
   }
 
-  /// What leads the compiler to the modules, those in C too, which the modules import.
+  /// The compiler's options for finding the modules, including C modules that the modules import.
   func searchArguments() -> [String] {
     let modules = url.appending(path: "Modules").path(percentEncoded: false)
     return ["-I", modules]
@@ -64,7 +64,7 @@ struct BuildFolder {
       + Self.headers().flatMap { ["-Xcc", "-I\($0)"] }
   }
 
-  /// Where systems have libpq's headers: not among the others.
+  /// The folders of libpq's headers, which are not among the others.
   private static func headers() -> [String] {
     [
       "/usr/include/postgresql", "/opt/homebrew/opt/libpq/include",
@@ -74,9 +74,9 @@ struct BuildFolder {
 
   private func moduleMaps() -> [String] {
     let files = FileManager.default
-    // Of C targets with a map of their own, and of those for which the package manager makes one.
+    // The maps of C targets: some have one of their own, and the package manager makes the others.
     let targets = (try? files.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)) ?? []
-    // What a build tool needs of a target is built for it once more.
+    // These targets are second builds for a build tool.
     let made = targets.filter {
       $0.pathExtension == "build" && !$0.lastPathComponent.hasSuffix("-tool.build")
     }
@@ -84,7 +84,7 @@ struct BuildFolder {
     let written = ["CLZ4", "CLibPQ"].map {
       Documents.root.appending(path: "Sources/\($0)/module.modulemap")
     }
-    // The build folder is two below the one for all platforms, where checkouts are.
+    // The build folder is two levels below the one for all platforms, which has the checkouts.
     let crypto = url.deletingLastPathComponent().deletingLastPathComponent()
       .appending(path: "checkouts/swift-crypto/Sources")
     let libraries =

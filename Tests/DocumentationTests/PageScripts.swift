@@ -1,10 +1,10 @@
 // The Swift code of a page of the documentation, as scripts. A page's blocks are one script from
-// top to bottom, as a reader would type them, unless a comment in front of a block says that it
-// begins anew. Each block keeps its place in the page, so that what the compiler says leads there.
+// top to bottom, as a reader would type them, unless a comment before a block begins a new script.
+// Each block keeps its place in the page, so that the compiler's messages lead there.
 
 import Foundation
 
-/// Swift code of a page that the compiler sees as one file.
+/// Swift code of a page that the compiler reads as one file.
 struct PageScript: Sendable, CustomStringConvertible {
   enum Kind: Sendable {
     /// Code at the top level that may use the package's products.
@@ -18,7 +18,7 @@ struct PageScript: Sendable, CustomStringConvertible {
   /// The line of the page at which its first block opens, counted from one.
   let line: Int
   let kind: Kind
-  /// Its blocks, each behind a directive that says where in the page it stands.
+  /// Its blocks, each after a directive that states its place in the page.
   private(set) var source = ""
 
   var description: String { "\(page):\(line)" }
@@ -30,22 +30,22 @@ struct PageScript: Sendable, CustomStringConvertible {
 }
 
 extension PageScript {
-  /// In front of a block that is not to see those before it.
+  /// The comment before a block that must not see the earlier ones.
   static let newScriptMark = "<!-- a new script -->"
-  /// In front of a block that is a `Package.swift`.
+  /// The comment before a block that is a `Package.swift`.
   static let manifestMark = "<!-- a manifest -->"
 
   /// All Swift code of a page, in its order.
   static func scripts(ofPage page: String, text: String) -> [PageScript] {
     var reader = PageReader(page: page)
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) { reader.read(line) }
-    // A fence that nobody closes is closed by the end of the page.
+    // The end of the page closes an open fence.
     reader.closeBlock()
     return reader.scripts
   }
 }
 
-/// Goes through the lines of a page and gathers its code.
+/// Reads the lines of a page and collects its code.
 private struct PageReader {
   private struct Block {
     var fence: Substring
@@ -58,9 +58,9 @@ private struct PageReader {
 
   let page: String
   private(set) var scripts: [PageScript] = []
-  /// The script that blocks go on with.
+  /// The script that the blocks continue.
   private var program: Int?
-  /// The comment that stands in front of what comes.
+  /// The comment before the next block.
   private var mark: String?
   private var block: Block?
   private var number = 0

@@ -1,14 +1,14 @@
-// Has the compiler look at a script of the documentation, without making code of it: the same
-// compiler, language mode and modules that a user of the package has.
+// Type-checks a script of the documentation without generating code, with the compiler, language
+// mode and modules of the package's users.
 
 import Foundation
 
-/// Something the compiler says of a script.
+/// A message of the compiler about a script.
 struct CompilerMessage: Sendable, CustomStringConvertible {
-  /// The page it is in.
+  /// The page of the message.
   let file: String
   let line: Int
-  /// The compiler's own words, with the notes behind them.
+  /// The compiler's own words, followed by the notes.
   var text: String
 
   var description: String { "\(file):\(line): \(text)" }
@@ -25,7 +25,7 @@ struct TypeCheck: Sendable {
     let common = [
       "swiftc", "-typecheck", "-swift-version", "6", "-strict-concurrency=complete",
       "-warnings-as-errors", "-module-name", "Page",
-      // Compiled modules of C targets are found again by the next call.
+      // The next call reuses compiled modules of C targets.
       "-module-cache-path", scratch.appending(path: "modules").path(percentEncoded: false),
     ]
     arguments = common + build.searchArguments()
@@ -37,7 +37,7 @@ struct TypeCheck: Sendable {
       + (manifests.map { ["-I", $0.path(percentEncoded: false)] } ?? [])
   }
 
-  /// The compiler that a shell would run, behind all links.
+  /// The compiler that a shell would run, with all links resolved.
   private static func compiler() -> URL? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     return path.split(separator: ":").map { URL(filePath: String($0)).appending(path: "swiftc") }
@@ -45,7 +45,7 @@ struct TypeCheck: Sendable {
       .deletingLastPathComponent().resolvingSymlinksInPath().appending(path: "swiftc")
   }
 
-  /// What the compiler finds wrong with the script; nothing when it is right.
+  /// Returns the compiler's errors and warnings for the script; nothing if it is correct.
   func messages(about script: PageScript, number: Int) async throws -> [CompilerMessage] {
     let folder = scratch.appending(path: "\(number)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -58,8 +58,8 @@ struct TypeCheck: Sendable {
     return [CompilerMessage(file: script.page, line: script.line, text: output)]
   }
 
-  /// Errors and warnings, each with the notes behind it. What the compiler shows of the source is
-  /// left out: the page has it.
+  /// Errors and warnings, each followed by its notes. The compiler's source excerpts are left out,
+  /// because the page has the source.
   static func messages(in output: String) -> [CompilerMessage] {
     var messages: [CompilerMessage] = []
     for line in output.split(separator: "\n") {
@@ -78,7 +78,8 @@ struct TypeCheck: Sendable {
     return messages
   }
 
-  /// Runs a command to its end. Output goes through a file, which never fills up as a pipe does.
+  /// Runs a command to its end. Its output goes through a file, which, unlike a pipe, never fills
+  /// up.
   private func run(
     _ words: [String], folder: URL
   ) async throws -> (status: Int32, output: String) {

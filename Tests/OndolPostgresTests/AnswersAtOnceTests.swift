@@ -1,5 +1,5 @@
-// Rows that are waited for on the spot: what is asked so, and what becomes of an answer that is
-// late.
+// Rows that a caller waits for on its thread: which requests work so, and what happens to a late
+// answer.
 
 import OndolEngine
 import OndolPostgres
@@ -55,7 +55,8 @@ import Testing
     #expect(try store.rowsAtOnce(at: [Self.key(0), Self.key(1)], asOf: model.head) == nil)
     let long = [UInt8](repeating: 7, count: 3000)
     #expect(try store.rowsAtOnce(at: [long], asOf: model.head) == nil)
-    // In the middle of a group whether versions are forgotten stands somewhere else.
+    // Whether versions in the middle of a group are forgotten is recorded elsewhere, so these rows
+    // are not answered at once.
     let inner = try #require(model.commits.first).point
     #expect(try store.rowsAtOnce(at: [Self.key(3)], asOf: inner) == nil)
     #expect(try store.rows(at: [Self.key(3)], asOf: inner) == row(3, model, asOf: inner))
@@ -75,7 +76,7 @@ import Testing
     let connections = try other.run(Self.connections)
     _ = try other.run("begin; lock table ondol_row in access exclusive mode")
     #expect(try store.rowsAtOnce(at: [Self.key(0)], asOf: model.head) == nil)
-    // Nothing comes of the other seven, until it is the turn of the late one again.
+    // The other seven calls get nothing either, until it is the late one's turn again.
     for _ in 0..<7 {
       #expect(try store.rowsAtOnce(at: [Self.key(1)], asOf: model.head) == nil)
     }
@@ -93,7 +94,7 @@ import Testing
       #expect(rows == row(number, model, asOf: model.head))
       answered += 1
     }
-    // And it has cost no connection.
+    // It has cost no connection.
     #expect(try other.run(Self.connections) == connections)
     other.close()
     await store.close(1)

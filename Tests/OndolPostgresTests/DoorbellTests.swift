@@ -21,7 +21,7 @@ import Testing
     let identity = try session.run("select encode(identity, 'hex') from ondol_database")
     try session.run("listen \"ondol_\(identity)\"")
     var heard = ""
-    // Some are passed over, because one has been sent a moment ago.
+    // Some are skipped, because one has just been sent.
     while !heard.contains("Asynchronous notification") {
       var group = RemoteGroup(origin: 1, part: 1, known: known)
       group.isDurable = false

@@ -1,5 +1,5 @@
-// Servers that answer what makes no sense: functions and tables of ours that somebody has changed,
-// and a server that is none. Each call ends with an error that says so.
+// Servers with answers that make no sense: tables and functions of Ondol that someone has changed,
+// and a server that is not PostgreSQL. Each call ends with an error that says so.
 
 import Foundation
 import OndolEngine
@@ -13,7 +13,7 @@ import Testing
   private static let key: [UInt8] = [0, 0, 16, 0, 1]
   private static let content = [UInt8](repeating: 7, count: ContentPart.idLength)
 
-  /// What somebody does to the tables, and which calls cannot be answered any more.
+  /// Changes to the tables, and the calls that they make impossible.
   enum Call: Sendable {
     case append, outcome, commits, range, row, keys, pin, forget, history, trim, open
     case put, count, content, cut
@@ -151,7 +151,7 @@ import Testing
       return
     }
     await first.close(1)
-    // Prepared statements would go on with what they know.
+    // Prepared statements would continue with their earlier definitions.
     let store = try server.store("one", in: place, patience: .zero)
     let isOpenedLater = calls.contains(.open)
     if !isOpenedLater || calls.count > 1 { _ = try await store.open(1) }
@@ -162,7 +162,7 @@ import Testing
         case .append:
           var group = RemoteGroup(origin: 2, part: 1, known: known)
           group.commits = [[RemoteWrite(key: Self.key, value: [2])]]
-          // Of a history that is gone this is the answer.
+          // This is the answer for a history that is gone.
           if try await store.append(group) == .otherHistory { throw EngineError.closed }
         case .outcome: _ = try await store.outcome(of: 1, from: 1)
         case .commits: _ = try await store.commits(behind: start, atMost: 9)
@@ -191,7 +191,7 @@ import Testing
   @Test(arguments: 1...20 as ClosedRange<UInt64>)
   func `Bytes that are no answer are no answer`(_ seed: UInt64) async throws {
     var chance = Chance(seed: seed)
-    // Now and then what a server says first, so that more of it is read.
+    // Sometimes begins with a server's real first answer, so that the client reads further.
     var bytes: [UInt8] = chance.isOne(in: 2) ? [82, 0, 0, 0, 8, 0, 0, 0, 0] : []
     if chance.isOne(in: 2) { bytes += [90, 0, 0, 0, 5, 73] }
     bytes += (0..<chance.below(400)).map { _ in UInt8(truncatingIfNeeded: chance.next()) }

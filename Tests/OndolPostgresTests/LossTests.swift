@@ -1,5 +1,5 @@
-// Answers that are lost and servers that die: what was acknowledged is there, once; what was said
-// to be not committed is not there.
+// Lost answers and dying servers: an acknowledged commit exists once, and a commit that was
+// reported as not committed does not exist.
 
 import OndolEngine
 import OndolPostgres
@@ -7,15 +7,15 @@ import OndolPostgresTestKit
 import Synchronization
 import Testing
 
-/// A writer of rows that no other writer writes, as the engine is one: after a lost answer it asks
-/// for the outcome until it knows it, and goes on under another origin.
+/// A writer of rows that no other writer writes, as the engine is one. After a lost answer it asks
+/// for the outcome until it knows it, and continues under another origin.
 private struct Writer {
   let store: any RemoteStore
   let name: UInt8
   var known: CommitPoint
   var part: Int64 = 0
   var origin: Int64
-  /// Rows that are committed, and where; and those that are not.
+  /// The rows that are committed, with their commits, and those that are not.
   var done: [[UInt8]: CommitPoint] = [:]
   var refused: [[UInt8]] = []
 
@@ -30,7 +30,7 @@ private struct Writer {
     [0, 0, 16, 0, name, UInt8(number >> 8 & 255), UInt8(number & 255)]
   }
 
-  /// Commits two rows; whether the answer was lost.
+  /// Commits two rows. Returns whether the answer was lost.
   mutating func write() async throws -> Bool {
     part += 1
     let keys = [key(2 * part), key(2 * part + 1)]
@@ -72,7 +72,7 @@ private struct Writer {
     }
   }
 
-  /// Looks whether the store has what it says.
+  /// Checks that the store has what the writer knows.
   func check(_ commits: [RemoteCommit]) {
     var found: [[UInt8]: [CommitPoint]] = [:]
     for commit in commits {
@@ -85,7 +85,7 @@ private struct Writer {
   }
 }
 
-/// All commits of a store, in steps.
+/// Returns all commits of a store, in steps.
 private func allCommits(_ store: any RemoteStore) async throws -> [RemoteCommit] {
   var commits: [RemoteCommit] = []
   var known = StoreModel.start
@@ -100,15 +100,15 @@ private func allCommits(_ store: any RemoteStore) async throws -> [RemoteCommit]
   return commits
 }
 
-/// What several tasks tell each other.
+/// Shared state of several tasks.
 private final class Events: Sendable {
-  /// Whether the writers are to end.
+  /// Whether the writers must end.
   let isOver = Atomic(false)
-  /// How many answers the writers have lost so far.
+  /// The number of answers that the writers have lost so far.
   let losses = Atomic(0)
 }
 
-/// Has several writers write until `body` has ended; what they have then.
+/// Runs several writers until `body` has ended, and returns them.
 private func writing(
   _ count: Int, to session: @escaping @Sendable () throws -> any RemoteStore,
   while body: (Events) async throws -> Void
@@ -134,7 +134,7 @@ private func writing(
 }
 
 @Suite struct `Answers that are lost` {
-  /// Ends all connections over which something is committed.
+  /// Closes all connections that commit something.
   private static func cut(_ session: PostgresSession) throws {
     try session.run(
       """
@@ -151,8 +151,8 @@ private func writing(
     let session: @Sendable () throws -> any RemoteStore = { try server.store(name, in: "cuts") }
     let writers = try await writing(3, to: session) { events in
       let admin = try PostgresSession(server, "cuts")
-      // Until enough has been tried. The session blocks its thread, of which there may be two:
-      // without giving way it would keep the writers from theirs, as another test did beside it.
+      // Until enough has been tried. The session blocks its thread, and there may be only two:
+      // without yielding it would keep the writers from theirs, as another test did beside it.
       while events.losses.load(ordering: .relaxed) < 60 {
         try Self.cut(admin)
         await Task.yield()
@@ -174,7 +174,7 @@ private func writing(
     let server = try PostgresServer.shared.get()
     let database = isSilent ? "silence" : "line"
     try server.sql("create database \(database)")
-    // A server that says nothing is given up, and goes on standing in line.
+    // The client gives up a silent server, but its statement still stands in line there.
     let store = try server.store(
       newName(), in: database, answerTime: isSilent ? .milliseconds(300) : .seconds(60),
       patience: .seconds(60))
@@ -202,7 +202,7 @@ private func writing(
     } catch {
       guard case .unreachable = error as? EngineError else { throw error }
     }
-    // The fence stands in line as well, behind the group where that still does.
+    // The fence also stands in line, after the group if that still does.
     async let told = store.outcome(of: 1, from: 1)
     try admin.run("select pg_advisory_unlock(7701, 1)")
     let outcome = try await told
@@ -232,7 +232,8 @@ private func writing(
       // Until enough has been tried.
       while deaths < 4 || events.losses.load(ordering: .relaxed) < 4 {
         deaths += 1
-        // Some commits in between; whoever hears of one never hears that it is not there.
+        // Some commits in between. A client that knows of one must never hear that it does not
+        // exist.
         for _ in 0..<5 {
           _ = try await reader.waitForCommits(behind: known, atMost: 600_000_000)
           known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
@@ -251,8 +252,8 @@ private func writing(
     for writer in writers { await writer.store.close(Int64(writer.name)) }
   }
 
-  /// The standby knows every commit that was acknowledged, and of the others it may know some.
-  /// Connections find out by themselves which of the two servers takes writes.
+  /// The standby has every acknowledged commit, and may have some of the others. Connections find
+  /// out by themselves which of the two servers accepts writes.
   @Test func `A synchronous standby that takes over has all that was acknowledged`() async throws {
     let server = try PostgresServer()
     try server.addStandby()
@@ -268,7 +269,7 @@ private func writing(
       }
       try await hear(20)
       try server.promoteStandby()
-      // What it has heard of is there still: otherwise this would throw.
+      // The known commits still exist; otherwise this would throw.
       try await hear(20)
       await reader.close(8)
     }
@@ -280,7 +281,7 @@ private func writing(
     for writer in writers { await writer.store.close(Int64(writer.name)) }
   }
 
-  @Test func `What was not to survive is there, or is told to be another history`() async throws {
+  @Test func `Unsynced commits exist, or are reported as another history`() async throws {
     let server = try PostgresServer(settings: "wal_writer_delay = 10s")
     let store = try server.store("weak")
     let start = try await store.open(1).point
@@ -319,7 +320,7 @@ private func writing(
     await other.close(2)
   }
 
-  @Test func `Whoever finds no server says so`() async throws {
+  @Test func `A missing server is reported`() async throws {
     let server = try PostgresServer()
     let store = try server.store("gone", patience: .milliseconds(50))
     let point = try await store.open(1).point

@@ -27,7 +27,7 @@ func newName() -> String {
   }
 
   @Test(arguments: 1...6 as ClosedRange<UInt64>)
-  func `Keeps what random histories make, as of every commit`(_ seed: UInt64) async throws {
+  func `Keeps the rows of random histories, as of every commit`(_ seed: UInt64) async throws {
     try await conformance.histories(seed: seed, steps: 60)
   }
 
@@ -37,7 +37,7 @@ func newName() -> String {
   }
 
   @Test(arguments: 1...6 as ClosedRange<UInt64>)
-  func `Refuses what is guarded and has changed, and nothing else`(_ seed: UInt64) async throws {
+  func `Refuses a group only if a guarded row has changed`(_ seed: UInt64) async throws {
     try await conformance.guards(seed: seed, steps: 100)
   }
 
@@ -50,7 +50,7 @@ func newName() -> String {
     try await conformance.otherHistories()
   }
 
-  @Test func `Tells what came of a group`() async throws {
+  @Test func `Reports the outcome of a group`() async throws {
     try await conformance.outcomes()
   }
 
@@ -59,18 +59,18 @@ func newName() -> String {
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `Forgets what nobody has pinned, and says so`(_ seed: UInt64) async throws {
+  func `Forgets unpinned versions, and says so`(_ seed: UInt64) async throws {
     try await conformance.forgetting(seed: seed)
   }
 
-  @Test func `Drops keyspaces once nobody sees them`() async throws {
+  @Test func `Drops keyspaces once no read sees them`() async throws {
     try await conformance.dropping()
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `Keeps what commits have said, and lets go of the oldest`(_ seed: UInt64) async throws {
+  func `Keeps annotations, and deletes the oldest`(_ seed: UInt64) async throws {
     try await conformance.history(seed: seed)
-    // So does the store that other tests have in its place.
+    // The simulated store, which other tests use instead, does the same.
     let simulated = StoreConformance {
       let store = SimulatedStore(seed: seed)
       return { store }
@@ -81,7 +81,7 @@ func newName() -> String {
   @Test(arguments: 1...3 as ClosedRange<UInt64>)
   func `Keeps contents in parts`(_ seed: UInt64) async throws {
     try await conformance.contents(seed: seed)
-    // So does the store that other tests have in its place.
+    // The simulated store, which other tests use instead, does the same.
     let simulated = StoreConformance {
       let store = SimulatedStore(seed: seed)
       return { store }
@@ -120,13 +120,13 @@ func newName() -> String {
     try await conformance.contentRace(rounds: 100)
   }
 
-  @Test func `Wakes who waits`() async throws {
+  @Test func `Wakes waiting calls`() async throws {
     try await conformance.waiting(rounds: 20)
   }
 
   @Test func `Says that it does not have a commit`() async throws {
     try await conformance.lostCommits()
-    // So does the store that other tests have in its place.
+    // The simulated store, which other tests use instead, does the same.
     let simulated = StoreConformance {
       let store = SimulatedStore(seed: 1)
       return { store }

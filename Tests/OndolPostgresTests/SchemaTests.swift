@@ -1,5 +1,6 @@
-// How a database is found on a server: made once, however many begin at once, told from others in
-// the same tables, and refused when it is not what it was or not what this version knows.
+// How a database is found on a server: it is created once, however many clients begin at the same
+// time, distinguished from others in the same tables, and refused if it is another one or unknown
+// to this version.
 
 import Ondol
 import OndolEngine
@@ -14,14 +15,14 @@ import Testing
     server = try PostgresServer.shared.get()
   }
 
-  /// A database of PostgreSQL's without our tables.
+  /// Returns a PostgreSQL database without Ondol's tables.
   private func newPlace() throws -> String {
     let name = newName()
     try server.sql("create database \(name)")
     return name
   }
 
-  @Test func `Those who begin at once have one database a name`() async throws {
+  @Test func `Concurrent opens create one database for each name`() async throws {
     let place = try newPlace()
     let heads = try await withThrowingTaskGroup(of: (Int, RemoteHead).self) { tasks in
       for number in 0..<12 {
@@ -40,14 +41,14 @@ import Testing
     #expect(Set(identities.values.flatMap { $0 }).count == 3)
     #expect(heads.allSatisfy { $0.1.point == StoreModel.start })
     #expect(try server.sql("select count(*) from ondol_database", in: place) == "3")
-    // Whoever has closed keeps nothing from being forgotten.
+    // A closed store prevents no forgetting.
     #expect(try server.sql("select count(*) from ondol_pin where process <> 0", in: place) == "0")
   }
 
-  /// Each who found no tables went through the script, though the first had made them by then:
-  /// holding the lock that the first one's new database waited for, it waited for that one's
+  /// Each client that found no tables once ran the script, even after the first had created them.
+  /// It held the lock that the first one's new database waited for, and waited for the first one's
   /// tables.
-  @Test func `Those who begin are in nobody's way`() async throws {
+  @Test func `Opens do not block each other`() async throws {
     let place = try newPlace()
     let session = try PostgresSession(server, place)
     defer { session.close() }
@@ -67,12 +68,12 @@ import Testing
       try session.run("select pg_advisory_unlock(7700, 0)")
       try await tasks.waitForAll()
     }
-    // Those who waited for each other would have tried again.
+    // Clients in a deadlock would have tried again.
     let deadlocks = "select deadlocks from pg_stat_database where datname = '\(place)'"
     #expect(try server.sql(deadlocks) == "0")
   }
 
-  /// Sixteen processes that heard of a commit flushed it sixteen times.
+  /// Sixteen processes that heard of a commit once flushed it sixteen times.
   @Test func `News are flushed once, and not at all when they are durable`() async throws {
     let place = try newPlace()
     let stores = try (0..<3).map { _ in try server.store("one", in: place) }
@@ -80,7 +81,7 @@ import Testing
     for (number, store) in stores.enumerated().dropFirst() {
       _ = try await store.open(Int64(number) + 1)
     }
-    // Which transaction has last said what is durable, and what that is.
+    // The transaction that last recorded the durable commit, and that commit.
     let said = { try self.server.sql("select durable, xmin from ondol_database", in: place) }
     func commit(_ part: Int64, behind known: CommitPoint, isDurable: Bool) async throws
       -> CommitPoint
@@ -108,7 +109,7 @@ import Testing
     for (number, store) in stores.enumerated() { await store.close(Int64(number) + 1) }
   }
 
-  @Test func `What is dead is cleared away before it is a fifth of a table`() async throws {
+  @Test func `Dead rows are removed before they are a fifth of a table`() async throws {
     let place = try newPlace()
     let store = try server.store("one", in: place)
     _ = try await store.open(1)
@@ -198,7 +199,7 @@ import Testing
     await other.close(1)
   }
 
-  @Test func `Another database in the place of one that is open is found out`() async throws {
+  @Test func `A database that replaces an open one is detected`() async throws {
     let place = try newPlace()
     let store = try server.store("one", in: place)
     let known = try await store.open(1).point
@@ -209,7 +210,7 @@ import Testing
     let other = try server.store("one", in: place)
     _ = try await other.open(2)
     // A commit is tried once: over a connection that is about to end it would be unreachable. So
-    // the ends are waited for, for a minute at most.
+    // this waits for the ends, for at most a minute.
     try server.sql(
       """
       select count(pg_terminate_backend(pid, 60000)) from pg_stat_activity
@@ -222,7 +223,8 @@ import Testing
     var group = RemoteGroup(origin: 1, part: 1, known: known)
     group.commits = [[RemoteWrite(key: [0, 0, 16, 0, 1], value: [1])]]
     let sent = group
-    // The other one has a first commit of the same number and time: its identity tells them apart.
+    // The other database has a first commit with the same number and time. Its identity
+    // distinguishes them.
     await #expect(
       performing: { _ = try await store.append(sent) }, throws: isOutOfStep)
     await store.close(1)
@@ -243,7 +245,7 @@ import Testing
     try server.sql("revoke create on schema public from public", in: place)
   }
 
-  /// The role's way to the database.
+  /// The address of the database for the role.
   private var address: String { "postgresql:///\(place)?host=\(server.directory)&user=\(role)" }
 
   private func write() async throws {
@@ -258,7 +260,7 @@ import Testing
     #expect(error?.message.contains(words) == true, "\(String(describing: error))")
   }
 
-  @Test func `It is told which right it lacks, and needs none to make tables`() async throws {
+  @Test func `It learns which permission it lacks, and needs none to create tables`() async throws {
     await expectDenied("CREATE on schema public")
     let owner = try PostgresAdministration(server.address("any", in: place))
     await #expect(throws: EngineError.missing(path: owner.name)) { try await owner.upgrade() }
@@ -267,7 +269,7 @@ import Testing
     await expectDenied("INSERT, SELECT, UPDATE on ondol_row")
     #expect(try await !owner.prepare(for: role))
     try await write()
-    // What a later version makes is for those who could use what there was.
+    // A later version grants its new objects to the roles that could use the earlier ones.
     try server.sql("drop function ondol_hold_2", in: place)
     await expectDenied("ondol server upgrade")
     #expect(try await owner.upgrade())
@@ -276,12 +278,12 @@ import Testing
     await expectDenied("INSERT on ondol_row")
   }
 
-  @Test func `Its owner lists databases, and removes those that nobody has open`() async throws {
+  @Test func `Its owner lists databases, and removes those that are not open`() async throws {
     let owner = try PostgresAdministration(server.address("one", in: place))
     await #expect(throws: EngineError.missing(path: owner.name)) { try await owner.list() }
     let database = try await Database.open(on: .postgres(server.address("one", in: place)))
     let written = try await database.document("items/lamp").setData(["price": 30])
-    // A load that has died: its mark and what it has pinned are there, and nobody holds its lock.
+    // A load that has died: its mark and its pin exist, and nobody holds its lock.
     let fill = try server.store("two", in: place)
     _ = try await fill.beginFill(7)
     try server.sql(
@@ -313,7 +315,7 @@ import Testing
 }
 
 @Suite struct `The address of a server` {
-  @Test func `What people see of it has no password`() throws {
+  @Test func `Its visible form has no password`() throws {
     let shown = [
       "postgresql://app:s%65cret@db.example.com:5433/shop?sslmode=require&ondol=a%20b":
         "postgresql://app@db.example.com:5433/shop?ondol=a b",
@@ -336,7 +338,7 @@ import Testing
     "postgresql://app:secret@host/x?ondol=%00", "postgresql://app:secret@host/x\0",
     "postgresql://app:secret@host/x?ondol=" + String(repeating: "a", count: 256),
   ])
-  func `One that cannot be read is refused, and no word of it is told`(_ address: String) {
+  func `An unreadable address is refused, and no part of it is revealed`(_ address: String) {
     #expect {
       try PostgresStore(address)
     } throws: { error in
@@ -345,7 +347,7 @@ import Testing
     }
   }
 
-  @Test func `Nobody is told the password that a server refuses`() async throws {
+  @Test func `A password that a server refuses is not revealed`() async throws {
     let server = try PostgresServer.shared.get()
     let address =
       "postgresql://nobody:open%20sesame@/x?host=\(server.directory)"

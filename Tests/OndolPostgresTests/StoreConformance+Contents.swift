@@ -1,5 +1,5 @@
-// Contents in parts: any range of what was put, nothing of what was removed, and nothing that is
-// put once the row is gone that says somebody uploads it.
+// Contents in parts: any range of a stored content, nothing of a removed one, and no part after the
+// upload's row is gone.
 
 import OndolEngine
 import Testing
@@ -13,7 +13,7 @@ extension StoreConformance {
     return id
   }
 
-  /// Commits a change of a row; the commit it was.
+  /// Commits a change of a row, and returns the commit.
   private func commit(
     _ store: any RemoteStore, _ part: inout Int64, behind known: CommitPoint, _ id: [UInt8],
     _ value: [UInt8]?
@@ -45,7 +45,7 @@ extension StoreConformance {
       for (part, start) in stride(from: 0, to: length, by: ContentPart.length).enumerated() {
         let piece = Array(bytes[start..<min(length, start + ContentPart.length)])
         #expect(try await store.putContent(id, part: part, piece, whileThereIs: row))
-        // An answer that was lost has it come twice.
+        // After a lost answer it comes twice.
         #expect(try await other.putContent(id, part: part, piece, whileThereIs: row))
       }
       model[id] = bytes
@@ -77,7 +77,7 @@ extension StoreConformance {
     await other.close(2)
   }
 
-  /// Parts go in cuts of 1,024, also those at the ends of a cut, and no other content's.
+  /// Parts have cuts of 1,024. Reads include the ends of a cut, and no other content's bytes.
   func contentCuts() async throws {
     let session = try makeDatabase()
     let store = try session()
@@ -105,7 +105,7 @@ extension StoreConformance {
     await store.close(1)
   }
 
-  /// Who puts parts while they are removed leaves none behind.
+  /// Putting parts during their removal leaves none.
   func contentRace(rounds: Int) async throws {
     let session = try makeDatabase()
     let (store, other) = (try session(), try session())
@@ -125,7 +125,7 @@ extension StoreConformance {
     await other.close(2)
   }
 
-  /// Puts parts until none is taken; how many were.
+  /// Puts parts until none is accepted, and returns their number.
   private static func upload(_ id: [UInt8], to store: any RemoteStore) async throws -> Int {
     var count = 0
     while try await store.putContent(id, part: count, [1], whileThereIs: row(id)) {

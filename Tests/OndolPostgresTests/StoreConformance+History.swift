@@ -1,11 +1,11 @@
-// What every store has to do with what commits say beside their rows: keep it under their numbers,
-// tell it in order, and let go of the oldest.
+// What every store must do with the annotations of commits: keep them under their numbers, return
+// them in order, and delete the oldest.
 
 import OndolEngine
 import Testing
 
 extension StoreConformance {
-  /// Commits groups that say something and groups that do not; what has been said.
+  /// Commits groups with and without annotations, and returns the annotations.
   private func say(
     _ groups: Int, _ chance: inout Chance, _ model: inout StoreModel, in store: any RemoteStore
   ) async throws -> [RemoteAnnotation] {
@@ -27,7 +27,7 @@ extension StoreConformance {
     return said
   }
 
-  /// What the store tells is what was said, from every commit on, in pieces of any size.
+  /// The store returns the annotations from every commit on, in pieces of any size.
   private func check(
     _ store: any RemoteStore, _ said: [RemoteAnnotation], _ model: StoreModel, _ seed: UInt64,
     _ chance: inout Chance
@@ -43,7 +43,7 @@ extension StoreConformance {
         point == model.head || said.contains { $0.point == point }
         || behind.first?.point.sequence == point.sequence.next
       #expect(history.time == (isTold ? point.time : nil), "seed \(seed), \(point)")
-      // Numbers that a commit may have some day.
+      // Numbers that a later commit may have.
       if before == nil {
         let later = SequenceNumber(rawValue: model.head.sequence.rawValue + 5)
         let nothing = try await store.history(behind: later, atMost: 9)
@@ -62,7 +62,7 @@ extension StoreConformance {
     _ = try await other.open(2)
     var model = StoreModel()
     var said = try await say(20, &chance, &model, in: store)
-    // The newest says something: it keeps the rest.
+    // The newest commit has an annotation, which keeps the rest.
     while said.last?.point != model.head { said += try await say(1, &chance, &model, in: store) }
     try await check(other, said, model, seed, &chance)
     let everything = HistoryRetention(microseconds: .max, bytes: .max)
@@ -72,7 +72,7 @@ extension StoreConformance {
     }
     try await check(store, said, model, seed, &chance)
 
-    // Half of the bytes, about; whoever comes at once with another does not do it twice.
+    // About half of the bytes. Another request at the same time does not do it twice.
     let bytes = said.reduce(0) { $0 + $1.bytes.count + 64 } / 2
     let half = HistoryRetention(microseconds: .max, bytes: UInt64(bytes))
     async let one = store.trimHistory(to: half)
@@ -84,19 +84,19 @@ extension StoreConformance {
     #expect(!said.isEmpty)
     try await check(other, said, model, seed, &chance)
 
-    // Rows and what commits have said have nothing to do with each other.
+    // Rows and annotations are independent.
     _ = try await store.pin(model.head, for: 1, microseconds: 1_000_000_000)
     _ = try await other.pin(model.head, for: 2, microseconds: 1_000_000_000)
     while try await store.forget() > 0 {}
     try await check(store, said, model, seed, &chance)
 
-    // All but the newest is older than nothing.
+    // All except the newest are older than nothing.
     let shortest = HistoryRetention(microseconds: 0, bytes: .max)
     #expect(try await other.trimHistory(to: shortest).next == model.head.sequence)
     said.removeAll { $0.point != model.head }
     try await check(store, said, model, seed, &chance)
 
-    // A commit that says nothing ends it.
+    // A commit without an annotation ends it.
     var group = RemoteGroup(origin: 1, part: 1, known: model.head)
     group.commits = [[RemoteWrite(key: [0, 0, 16, 0], value: [1])]]
     guard case .done(let last) = try await store.append(group) else {

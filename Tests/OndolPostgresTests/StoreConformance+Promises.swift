@@ -1,11 +1,10 @@
-// The rest of what every store has to do: histories that are another's, outcomes, versions that are
-// forgotten, and waiting.
+// The rest of every store's duties: foreign histories, outcomes, forgotten versions, and waiting.
 
 import OndolEngine
 import Testing
 
 extension StoreConformance {
-  /// Commits one row; the commit.
+  /// Commits one row, and returns the commit.
   private func put(
     _ key: [UInt8], _ value: [UInt8]?, behind known: CommitPoint, in store: any RemoteStore,
     origin: Int64 = 1, part: Int64 = 1
@@ -23,7 +22,7 @@ extension StoreConformance {
 
   // MARK: - Histories
 
-  /// Commits that are not the store's are told from those that are.
+  /// The store distinguishes foreign commits from its own.
   func otherHistories() async throws {
     let store = try makeDatabase()()
     _ = try await store.open(1)
@@ -63,7 +62,7 @@ extension StoreConformance {
 
   // MARK: - Outcomes
 
-  /// What came of a group is told, and nothing of its origin is committed behind that.
+  /// The store reports the outcome of a group, and then commits nothing more of its origin.
   func outcomes() async throws {
     let session = try makeDatabase()
     let (store, other) = (try session(), try session())
@@ -85,7 +84,7 @@ extension StoreConformance {
     await other.close(2)
   }
 
-  /// An outcome that is asked for while the group is under way is the group's.
+  /// A request for the outcome of a group under way gets the group's outcome.
   func outcomeRace(rounds: Int) async throws {
     let session = try makeDatabase()
     let (store, other) = (try session(), try session())
@@ -111,7 +110,7 @@ extension StoreConformance {
 
   // MARK: - Versions
 
-  /// What somebody has pinned stays; below that versions go, and asking for them is refused.
+  /// Pinned versions stay. Older ones are forgotten, and the store refuses to read them.
   func forgetting(seed: UInt64) async throws {
     var chance = Chance(seed: seed)
     let session = try makeDatabase()
@@ -137,7 +136,7 @@ extension StoreConformance {
           #expect(throws: EngineError.superseded(file: store.name), "seed \(seed)") {
             try store.rows(at: [keys[0]], asOf: point)
           }
-          // Who may not wait is told nothing instead.
+          // A caller that may not wait gets nothing instead.
           #expect((try? store.rowsAtOnce(at: [keys[0]], asOf: point)) == nil)
           await #expect(throws: EngineError.superseded(file: store.name)) {
             try await store.pin(point, for: 3, microseconds: 1_000_000_000)
@@ -164,7 +163,7 @@ extension StoreConformance {
     let pinned = try await other.open(2).point
     #expect(pinned == model.head)
     try await write(20)
-    // The first session still reads what was before all.
+    // The first session still reads the original state.
     #expect(try await store.forget() == 0)
     try await check(floor: StoreModel.start)
     _ = try await store.pin(model.head, for: 1, microseconds: 1_000_000_000)
@@ -183,7 +182,7 @@ extension StoreConformance {
     await store.close(1)
   }
 
-  /// Rows of keyspaces that are dropped stay for those who see them, and go then.
+  /// Rows of dropped keyspaces stay for those who can see them, and then go.
   func dropping() async throws {
     let session = try makeDatabase()
     let (store, other) = (try session(), try session())
@@ -197,7 +196,7 @@ extension StoreConformance {
     }
     known = try await put([255, 255, 255, 255, 1], [9], behind: known, in: store)
     let before = try await other.open(2).point
-    // The commit as of which they are not seen any more comes first.
+    // The commit from which on they are invisible comes first.
     known = try await put([0, 0, 0, 6, 2], [6], behind: known, in: store)
     try await store.drop([7, .max])
     _ = try await store.pin(known, for: 1, microseconds: 1_000_000_000)
@@ -215,7 +214,7 @@ extension StoreConformance {
 
   // MARK: - Waiting
 
-  /// Who waits is woken by what another session commits, and by being cancelled.
+  /// A waiting call ends after another session's commit, and after its cancellation.
   func waiting(rounds: Int) async throws {
     let session = try makeDatabase()
     let (store, other) = (try session(), try session())
@@ -227,7 +226,7 @@ extension StoreConformance {
       known = try await put(Self.key, [1], behind: known, in: store)
       #expect(try await heard == known.sequence)
     }
-    // Nothing is to be waited for.
+    // There is nothing to wait for.
     let start = StoreModel.start
     #expect(
       try await other.waitForCommits(behind: start, atMost: 600_000_000) == known.sequence)
@@ -242,8 +241,8 @@ extension StoreConformance {
     await other.close(2)
   }
 
-  /// Whoever waits behind a commit or pins it, which the store does not have or has with another
-  /// time, is told.
+  /// The store reports a commit that it does not have, or has with another time, to callers that
+  /// wait after it or pin it.
   func lostCommits() async throws {
     let store = try makeDatabase()()
     let start = try await store.open(1).point
@@ -274,7 +273,7 @@ extension StoreConformance {
     if case .notInHistory = error as? EngineError { true } else { false }
   }
 
-  /// A store that is closed says so.
+  /// A closed store says so.
   func closing() async throws {
     let store = try makeDatabase()()
     let point = try await store.open(1).point

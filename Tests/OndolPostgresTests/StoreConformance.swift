@@ -1,10 +1,10 @@
-// What every `RemoteStore` has to do, as checks against a model: for whichever store somebody has a
-// way to make. A check takes a seed where chance is in it and says it when it fails.
+// The duties of every `RemoteStore`, as checks against a model: for any store that can be created.
+// A check with randomness takes a seed, and states it when it fails.
 
 import OndolEngine
 import Testing
 
-/// Numbers that a seed decides.
+/// Random numbers from a seed.
 struct Chance {
   private var state: UInt64
 
@@ -23,7 +23,7 @@ struct Chance {
   mutating func isOne(in count: Int) -> Bool { below(count) == 0 }
 }
 
-/// What a store ought to have.
+/// The expected state of a store.
 struct StoreModel {
   private(set) var commits: [RemoteCommit] = []
 
@@ -31,7 +31,7 @@ struct StoreModel {
 
   var head: CommitPoint { commits.last?.point ?? Self.start }
 
-  /// Every commit, and what was before the first.
+  /// Every commit, and the state before the first.
   var points: [CommitPoint] { [Self.start] + commits.map(\.point) }
 
   mutating func add(_ group: RemoteGroup, from first: CommitPoint) {
@@ -53,7 +53,7 @@ struct StoreModel {
     commits.filter { $0.point.sequence > point.sequence }
   }
 
-  /// The rows as of a commit, in the order of their keys.
+  /// The rows as of a commit, in key order.
   func rows(asOf point: CommitPoint) -> [RemoteRow] {
     var rows: [[UInt8]: RemoteRow] = [:]
     for commit in commits where commit.point.sequence <= point.sequence {
@@ -74,7 +74,7 @@ struct StoreModel {
     return reversed ? rows.suffix(count) : Array(rows.prefix(count))
   }
 
-  /// Whether anything that a group guards was changed behind what its sender knows.
+  /// Whether anything that a group guards was changed after its sender's state.
   func refuses(_ group: RemoteGroup) -> Bool {
     commits(behind: group.known).contains { commit in
       commit.rows.contains { row in
@@ -90,8 +90,8 @@ struct StoreModel {
 }
 
 extension Chance {
-  /// One of few keys, so that they meet: short and long, with bytes at both ends, some beginning
-  /// with others, some equal for as many bytes as an index takes.
+  /// Returns one of few keys, so that they collide: short and long, with bytes at both ends, some
+  /// prefixes of others, some equal for as many bytes as an index takes.
   mutating func key() -> [UInt8] {
     let lengths = [0, 1, 2, 3, 40, 2395, 2396, 2397, 2400, 2500, 9000]
     let head: [UInt8] = [0, 0, 16, UInt8(below(2))]
@@ -101,7 +101,7 @@ extension Chance {
     return key
   }
 
-  /// A key with places for stamps, which no other call gives within a commit.
+  /// Returns a key with places for stamps, which no other call returns within a commit.
   private mutating func stampedKey(_ number: Int) -> (key: [UInt8], stamps: [RemoteStamp]) {
     let forms: [StampForm] = [.sequence, .time, .orderedTime, .descendingTime]
     let front: [UInt8] = [0, 0, 16, 2, UInt8(number)]
@@ -139,7 +139,7 @@ extension Chance {
 
 /// Checks of stores.
 struct StoreConformance {
-  /// A new database, as something that gives a session on it, which is not open, each time.
+  /// A new database, as a function that returns a new, unopened session on it.
   typealias NewSession = @Sendable () throws -> any RemoteStore
   let makeDatabase: () throws -> NewSession
 
@@ -214,7 +214,7 @@ struct StoreConformance {
     }
   }
 
-  /// Keys of up to so many bytes, all of them equal for as long as an index could see.
+  /// Keys of up to a number of bytes, all equal for as long as an index could see.
   func longKeys(_ length: Int) async throws {
     let store = try makeDatabase()()
     _ = try await store.open(1)
@@ -260,7 +260,7 @@ struct StoreConformance {
 
   // MARK: - Guards
 
-  /// Random groups with guards, of sessions that know some of what there is.
+  /// Random groups with guards, from sessions that know a part of the state.
   func guards(seed: UInt64, steps: Int) async throws {
     var chance = Chance(seed: seed)
     let store = try makeDatabase()()
@@ -293,7 +293,7 @@ struct StoreConformance {
     await store.close(1)
   }
 
-  /// Writers that add to one row, each having read it: all that is added is there in the end.
+  /// Writers that add to one row after reading it: the sum has every addition.
   func race(writers: Int, additions: Int, byRange: Bool) async throws {
     let session = try makeDatabase()
     let key: [UInt8] = [0, 0, 16, 0, 1]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Reads a database and prints all that is in it, a line of JSON for each thing.
+"""Reads a database and prints everything in it, a line of JSON for each item.
 
     ondol_reader.py DIRECTORY [KEYFILE]
 
 Written from Docs/FileFormat.md alone, to show that the page is enough: its order is the page's. It
-checks every checksum on its way, changes nothing, and ends with 1 and a sentence when something is
-damaged. Needs nothing but Python. KEYFILE has the 32 bytes of an encrypted database's key. What it prints is told in Tests/Golden/README.md.
+verifies every checksum, changes nothing, and exits with 1 and a sentence if anything is damaged.
+Needs only Python. KEYFILE has the 32 bytes of an encrypted database's key. Tests/Golden/README.md
+describes its output.
 """
 
 import base64
@@ -19,7 +20,7 @@ import ondol_sealing as sealing
 
 
 class Damage(Exception):
-    """Bytes that are not what the format says."""
+    """Bytes that contradict the format."""
 
 
 def require(condition, what):
@@ -129,13 +130,13 @@ class Directory:
     def __init__(self, path, secret=None):
         self.path, self.secret = pathlib.Path(path), secret
         self.packs = {}
-        # What files are sealed with from a number on; nothing in the clear.
+        # The seals of files from a number on; nothing for plain files.
         self.eras = [(0, None)]
-        # The same for each keyed group whose key is here.
+        # The same for each keyed group whose key is available.
         self.groups = {}
 
     def seal(self, kind, number, salt, group=0):
-        """The key of a file, or of a group's part of one; None where it is in the clear."""
+        """The key of a file, or of a group's part of one; None for a plain file."""
         eras = self.groups[group] if group else self.eras
         keys = [keys for first, keys in eras if first <= number][-1]
         return keys and keys.file(kind, number, salt)
@@ -234,7 +235,7 @@ class Superblock:
 
     @staticmethod
     def eras(block, keys):
-        """What files are sealed with while keys are changed: before a number, and from it on."""
+        """The seals of files during a change of keys: before a number, and from it on."""
         border, flags = struct.unpack_from("<QI", block, 104)
         require(flags in (1, 2, 3), "SUPER: a change of keys is none")
         older = keys.older(block[1088:1148]) if flags == 3 else keys
@@ -247,7 +248,7 @@ COMMIT, PART, LAST_PART, SEAL, EDIT, MARK = 1, 2, 3, 5, 6, 7
 
 
 class Frame:
-    """A frame of a log or a manifest; `is_sound` tells whether it is one."""
+    """A frame of a log or a manifest; `is_sound` is false for bytes that are not a frame."""
 
     HEADER = 56
     LIMIT = 4 << 20
@@ -284,10 +285,10 @@ class Frame:
 
 
 class Log:
-    """One log: its header and what of it is sound from the beginning on."""
+    """One log: its header and its sound prefix."""
 
     def __init__(self, directory, number, identity, named, before):
-        """`named` is what the manifest says of the log, `before` where the line of logs ends so far:
+        """`named` is the log's entry in the manifest, `before` the end of the logs before it:
         number, length, base and sequence."""
         self.number, self.name = number, f"LOG-{number}"
         self.data, self.directory = directory.read(self.name), directory
@@ -335,7 +336,7 @@ class Log:
             self.end = frame.end
 
     def newest_sync(self):
-        """The furthest position that a sound header behind the end tells of."""
+        """The furthest position in a sound header after the end."""
         # And the mark in the first page.
         places = (1024, *range(self.end, len(self.data) - Frame.HEADER + 1, 8))
         frames = (
@@ -402,8 +403,8 @@ def read_commits(directory, manifest, identity):
 
 
 def opened_groups(payload, log, sequence, manifest):
-    """A payload with the operations of keyed groups in the place of their records; None in the
-    place of one whose group is no more."""
+    """A payload in which the operations of keyed groups replace their records; None replaces the
+    record of a dropped group."""
     fields, output = Bytes(payload, log.name), []
     while not fields.is_at_end:
         kind = fields.number(1)
@@ -425,7 +426,7 @@ def opened_groups(payload, log, sequence, manifest):
 
 
 def counted(data):
-    """Bytes with their length in front."""
+    """Bytes after their length."""
     length, prefix = len(data), b""
     while length >= 0x80:
         prefix, length = prefix + bytes([length & 0x7F | 0x80]), length >> 7
@@ -501,7 +502,7 @@ class Manifest:
         require(self.floor and self.newest_log is not None, f"{name}: it says nothing of logs")
 
     def edit(self, data, start, ordinal, salt, seal, version):
-        """The payload of the edit at a place and where it ends; None where none is whole."""
+        """The payload of the edit at a place and its end; None if none is complete."""
         payload, offset = b"", start
         for part in range(len(data)):
             frame = Frame(data, offset, salt, seal)
@@ -554,7 +555,7 @@ class Manifest:
             require(number >= self.floor[0], f"{self.name}: it names a log that nobody needs")
             self.named_logs[number] = (body.number(8), body.varint())
         elif tag in (2, 6, 18, 20) or tag % 2 == 1:
-            # Numbers given out, what was flushed, and history, which are for those who write.
+            # Assigned numbers, flushed keyspaces, and history, which matter only to writers.
             return
         else:
             raise Damage(f"{self.name}: a newer version wrote it")
@@ -562,7 +563,7 @@ class Manifest:
 
 
 class SegmentPlace:
-    """What the manifest says of a segment."""
+    """A segment's entry in the manifest."""
 
     def __init__(self, body, directory, is_of_group):
         self.shard, self.level, self.run = body.varint(), body.varint(), body.varint()
@@ -580,7 +581,7 @@ class SegmentPlace:
             body.varint()
 
     def read_bounds(self, sealed, directory):
-        """The keys of a keyed group's segment, where the group's key is here."""
+        """The keys of a keyed group's segment, if the group's key is available."""
         self.least = self.greatest = None
         if self.group not in directory.groups:
             return
@@ -597,7 +598,7 @@ class SegmentPlace:
 
 
 def unsealed(name, offset, what, body):
-    """What a body makes that opens something sealed."""
+    """The result of a body that opens sealed bytes."""
     try:
         return body()
     except sealing.Forged:
@@ -928,7 +929,7 @@ class ValueReader:
         self.data, self.names, self.what = data, names, what
 
     def value(self, offset, depth):
-        """The value with its tag at `offset`, and where it ends."""
+        """The value with its tag at `offset`, and its end."""
         require(offset < len(self.data), f"{self.what}: a value is behind the end")
         tag = self.data[offset]
         if tag >= 0xE0:
@@ -997,7 +998,7 @@ def read_decimal(fields):
 
 
 def read_scalar(tag, fields):
-    """The value that stands behind a tag."""
+    """The value after a tag."""
     if tag in (0x10, 0x11, 0x12):
         return fields.number(2 << tag - 0x10, signed=True)
     if tag == 0x18:
@@ -1135,7 +1136,7 @@ class Catalog:
 
 
 def read_index(body):
-    """The bytes that say what an index is; None for one of the moments at which documents end."""
+    """The bytes that define an index; None for one of expiry times."""
     start = body.place
     for _ in range(body.varint()):
         direction = body.number(1)
@@ -1299,7 +1300,7 @@ def read_nodes(database):
         while not fields.is_at_end and fields.data[fields.place] in (0x20, 0x38):
             path.append(read_node_key(fields))
         if not fields.is_at_end:
-            # A child by its priority or in an index: it repeats what a node says.
+            # A child by its priority or in an index repeats a node's value.
             require(fields.number(1) in (0x10, 0x12), "the tree: a key cannot be read")
             continue
         body = Bytes(value, "the tree")
@@ -1337,7 +1338,7 @@ def read_tree_indexes(database):
         yield parts
 
 
-# What is printed
+# Output
 
 
 def json_text(text):
@@ -1418,7 +1419,7 @@ def blobs_in(value):
 
 
 def opened_content(blob, data):
-    """The bytes of a content that is sealed under a key in the reference to it."""
+    """The bytes of a content that is sealed with a key from the reference to it."""
     what, stored = f"the content {blob['sha256']}", Bytes(data, blob["sha256"])
     key, lengths, output = bytes.fromhex(blob["key"]), frame_lengths(blob["length"]) or [0], b""
     for number, length in enumerate(lengths):

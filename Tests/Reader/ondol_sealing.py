@@ -1,5 +1,5 @@
-"""What the reader knows of encryption, written from Docs/FileFormat.md and the standards it names:
-AES-256 (FIPS 197) in Galois/counter mode (NIST SP 800-38D), HKDF (RFC 5869). Slow, and plain."""
+"""The reader's encryption, written from Docs/FileFormat.md and the standards that it names: AES-256
+(FIPS 197) in Galois/counter mode (NIST SP 800-38D), HKDF (RFC 5869). It is slow and simple."""
 
 import hashlib
 import hmac
@@ -41,7 +41,7 @@ DOUBLED = [doubled(byte) for byte in range(256)]
 
 
 class Cipher:
-    """AES-256 with one key, forwards: all that the counter mode needs."""
+    """AES-256 encryption with one key, which is all that the counter mode needs."""
 
     ROUNDS = 14
 
@@ -62,7 +62,7 @@ class Cipher:
     def block(self, data):
         state = [a ^ b for a, b in zip(data, self.keys[0])]
         for number in range(1, self.ROUNDS + 1):
-            # Bytes replaced, and each row of the four columns turned by its number.
+            # Replaces bytes, and rotates each of the four rows by its number.
             state = [SUBSTITUTIONS[state[(place + 4 * (place % 4)) % 16]] for place in range(16)]
             if number < self.ROUNDS:
                 state = self.mixed(state)
@@ -83,7 +83,7 @@ class Cipher:
 
 
 def opened(key, nonce, sealed, context=b""):
-    """What was sealed in bytes that end with their tag."""
+    """The plain bytes of sealed ones, which end with their tag."""
     if len(sealed) < 16:
         raise Forged()
     stored, tag = sealed[:-16], sealed[-16:]
@@ -124,14 +124,14 @@ BLOCK, SECTION, VALUE, PIECE, FILTER = 0, 1, 2, 3, 4
 
 
 class Keys:
-    """What is derived from a database's key."""
+    """The keys that are derived from a database's key."""
 
     def __init__(self, key, identity):
         self.key, self.identity = key, identity
 
     @classmethod
     def kept(cls, secret, kept, identity):
-        """Of the key that a superblock keeps."""
+        """The seal of the key that a superblock keeps."""
         for place in range(8, 8 + 4 * 128, 128):
             copy = kept[place : place + 128]
             given = cls.given(secret, copy)
@@ -146,19 +146,19 @@ class Keys:
         raise Forged()
 
     def older(self, wrapped):
-        """Of the key before this one."""
+        """The seal of the key before this one."""
         wrapping = derived(self.key, b"ondol older")
         return Keys(opened(wrapping, wrapped[:12], wrapped[12:], self.identity), self.identity)
 
     def group(self, wrapped, group, first):
-        """A key of a keyed group, as it stands in the file of keys."""
+        """A key of a keyed group, from the file of keys."""
         context = self.identity + group.to_bytes(4, "little") + first.to_bytes(8, "little")
         wrapping = derived(self.key, b"ondol older")
         return Keys(opened(wrapping, wrapped[:12], wrapped[12:], context), self.identity)
 
     @staticmethod
     def given(secret, copy):
-        """The app's key: bytes as they are, a text by scrypt with the copy's parameters."""
+        """The app's key: bytes unchanged, a text by scrypt with the copy's parameters."""
         if copy[0] == 1 and isinstance(secret, bytes):
             return secret
         if copy[0] != 2 or not isinstance(secret, str):
@@ -184,7 +184,7 @@ class FileKey:
         self.key = key
 
     def unit(self, unit, offset, sealed, context=b""):
-        """What stands sealed at an offset."""
+        """The sealed bytes at an offset."""
         nonce = offset.to_bytes(8, "little") + unit.to_bytes(4, "little")
         return opened(self.key, nonce, sealed, context)
 
@@ -194,7 +194,7 @@ class FileKey:
         return opened(self.key, nonce, sealed, header[:40])
 
     def record(self, sequence, group, sealed):
-        """What a commit says of a keyed group."""
+        """A commit's record of a keyed group."""
         context = sequence.to_bytes(8, "little") + group.to_bytes(4, "little")
         return opened(self.key, sealed[:12], sealed[12:], context)
 
@@ -204,7 +204,8 @@ class FileKey:
         return opened(self.key, nonce, sealed, context)
 
     def filter(self, offset, sealed, is_apart):
-        """A filter, which is sealed by the page, as such or, in older files, as other sections are."""
+        """A filter, which is sealed page by page, as filters are or, in older files, as other
+        sections are."""
         unit = FILTER if is_apart else SECTION
         return b"".join(
             self.unit(unit, offset + place, sealed[place : place + 4112])

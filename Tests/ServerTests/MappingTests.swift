@@ -1,4 +1,4 @@
-// What goes over the wire and comes back is the same, and what cannot be is refused with its place.
+// Values survive the way over the wire and back, and impossible ones are refused with their place.
 
 #if Server
   import GRPCCore
@@ -32,7 +32,7 @@
       "/projects/p/databases/(default)/documents/c/a", "projects/p/databases/other/documents/c/a",
       "projects/p/databases/(default)/documents/__c__/a",
     ])
-    func `What is no name of a document is refused`(text: String) {
+    func `An invalid document name is refused`(text: String) {
       let error = #expect(throws: DatabaseError.self) { try name.path(of: text) }
       #expect(error?.code == .invalidArgument)
     }
@@ -66,7 +66,7 @@
       #expect(error?.code == .invalidArgument)
     }
 
-    @Test func `A mask keeps what it names, and nothing else`() throws {
+    @Test func `A mask keeps the named fields, and nothing else`() throws {
       let fields: [String: Value] = [
         "a": 1, "b": ["c": 2, "d": ["e": 3]], "f.g": 4,
       ]
@@ -90,7 +90,7 @@
       #expect(there.message == "Document already exists: projects/p/databases/d/documents/c/a")
     }
 
-    @Test func `Writes mean what the protocol says`() throws {
+    @Test func `Writes have the protocol's meaning`() throws {
       let update = try values.write(
         .with {
           $0.update.name = "\(name.documents)/c/a"

@@ -1,4 +1,4 @@
-// Databases that a server opens itself: once for all who ask, and again after a failure for good.
+// Databases that a server opens itself: once for all requests, and again after a permanent failure.
 
 #if Server
   import OndolEngine
@@ -21,7 +21,7 @@
 
     private var count: Int { openings.withLock { $0 } }
 
-    @Test func `All who ask have the same`() async throws {
+    @Test func `All callers get the same one`() async throws {
       let opened = opened()
       async let (one, other) = (opened.served(), opened.served())
       #expect(try await one === other)
@@ -32,9 +32,9 @@
       } throws: { ($0 as? DatabaseError)?.code == .unavailable }
     }
 
-    /// The disk refused a sync, and from then on the server refused every write, until somebody
-    /// restarted it.
-    @Test func `One that a failed write has stopped is opened again`() async throws {
+    /// The disk once refused a sync, and from then on the server refused every write until an
+    /// operator restarted it.
+    @Test func `A database that a failed write has stopped is reopened`() async throws {
       let opened = opened()
       let first = try await opened.served().database
       try await first.document("c/kept").setData(["n": 1])
@@ -54,7 +54,7 @@
       try await opened.close()
     }
 
-    @Test func `What failed to open is tried again by the next call`() async throws {
+    @Test func `The next call retries a failed open`() async throws {
       let opened = opened()
       world.fileSystem.inject([
         Fault(failing: [.create, .open, .read], of: .superblock, errno: 5, isSticky: true),

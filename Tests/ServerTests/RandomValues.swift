@@ -1,11 +1,11 @@
-// Values of every kind, drawn with a seed, for what is mapped and mapped back.
+// Random values of every kind, for mapping them and back.
 
 #if Server
   import Ondol
   import OndolTestKit
 
   extension Value {
-    /// Any value but a reference to a content, nested up to three deep.
+    /// Any value except a reference to a content, nested up to three levels.
     static func random(_ random: inout SeededRandom, depth: Int = 0) throws -> Value {
       switch random.below(depth < 3 ? 13 : 10) {
       case 0: return .null

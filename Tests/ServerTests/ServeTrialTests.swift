@@ -1,4 +1,4 @@
-// Clients at servers that die, in a few histories; `ondol-stress serve` has thousands.
+// Clients of dying servers, in a few histories; `ondol-stress serve` has thousands.
 
 #if Server
   import OndolServerTestKit
@@ -6,7 +6,7 @@
   import Testing
 
   @Suite struct ServeTrialTests {
-    @Test func `Whatever breaks, clients were told what is there`() throws {
+    @Test func `Whatever breaks, clients were told the truth`() throws {
       var counts = ServeCounts()
       for seed in Seeds.first(60) {
         do {

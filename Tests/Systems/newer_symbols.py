@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Lists what a build uses of the toolchain's modules and systems of a given age do not have.
+"""Lists the symbols of the toolchain's modules that a build uses and that older systems lack.
 
     newer_symbols.py TOOLCHAIN INDEX ROOT SYSTEM=VERSION...
 
-TOOLCHAIN is the folder above the compiler's bin, INDEX the index that a build of the package at ROOT
-has left (debug builds do). The compiler writes there which symbols each line uses, overloads told
-apart, and `swift-symbolgraph-extract` says since when there is each. On Linux the compiler itself
-ignores that. Prints lines of words with tabs between:
+TOOLCHAIN is the folder above the compiler's bin, INDEX the index that a build of the package at
+ROOT has left (debug builds do). The compiler records there which symbols each line uses, including
+the exact overload, and `swift-symbolgraph-extract` reports the version that introduced each. On
+Linux the compiler itself ignores that. Prints lines of words separated by tabs:
 
     file PATH                           a source file that the index knows
     newer PATH LINE SYMBOL SINCE        a use of a symbol that one of the systems lacks
@@ -14,7 +14,7 @@ ignores that. Prints lines of words with tabs between:
                                         said; NAME is the outermost type it belongs to, or, where
                                         that is another module's, the symbol itself
 
-Ends with 2 and a sentence when something that it needs is not there.
+Exits with 2 and a sentence if something that it needs is missing.
 """
 
 import concurrent.futures
@@ -29,12 +29,12 @@ import tempfile
 IMPORT = re.compile(
     r"^ *(?:@\w+(?:\([\w, ]*\))? +)*(?:\w+ +)?import +(?:(?:struct|class|enum|func) +)?(\w+)", re.M
 )
-# What every file may use without an import, and what Foundation brings along.
+# Modules that every file may use without an import, and those that Foundation brings along.
 ALWAYS = {"Swift", "_Concurrency", "_StringProcessing"}
 BEHIND = {"Foundation": {"FoundationEssentials", "FoundationInternationalization"}}
-# Much in them has no statement on Linux.
+# Many symbols in them have no annotation on Linux.
 OPEN = {"Foundation", "FoundationEssentials", "FoundationInternationalization", "Dispatch"}
-# On Linux, Foundation's newer half is built with this version for all that came with or after it.
+# On Linux, Foundation's newer half is built with this version for everything from that version on.
 FOUNDATION_SINCE = {"macOS": 15, "iOS": 18, "tvOS": 18, "watchOS": 11, "visionOS": 2}
 
 
@@ -47,7 +47,7 @@ def fail(sentence):
 
 
 class Text(ctypes.Structure):
-    """A piece of text as the library lends it."""
+    """A piece of text that the library lends."""
 
     _fields_ = [("start", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
@@ -80,7 +80,7 @@ FUNCTIONS = {
 
 
 class Index:
-    """Which symbols the files of a package use, by the names that the compiler gives them."""
+    """The symbols that the files of a package use, by the compiler's names."""
 
     def __init__(self, library, folder):
         try:
@@ -106,14 +106,14 @@ class Index:
         return names
 
     def file(self, unit, root):
-        """The source file of a unit below `root` with the names of its records, or nothing."""
+        """The source file of a unit below `root` with the names of its records, or None."""
         reader = self.call["unit_reader_create"](self.store, unit.encode(), None)
         if not reader:
             return None, []
         main, records = str(self.call["unit_reader_get_main_file"](reader)), []
 
         def take(dependency):
-            # Other records are of the modules it imports.
+            # Other records belong to imported modules.
             if (
                 self.call["unit_dependency_get_kind"](dependency) == DEPENDENCY_IS_RECORD
                 and str(self.call["unit_dependency_get_filepath"](dependency)) == main
@@ -122,7 +122,7 @@ class Index:
 
         file = pathlib.Path(main)
         is_ours = file.is_relative_to(root) and not file.relative_to(root).parts[0].startswith(".")
-        # A file that is gone leaves its unit behind.
+        # A deleted file leaves its unit behind.
         if is_ours and file.suffix == ".swift" and file.exists():
             self.each("unit_reader_dependencies_apply_f", reader, take)
         else:
@@ -148,7 +148,7 @@ class Index:
         return found
 
 
-# What the toolchain says
+# The toolchain's report
 
 
 def version(introduced):
@@ -156,7 +156,8 @@ def version(introduced):
 
 
 def since(symbol, module, systems):
-    """The first system that lacks the symbol, as words; "" when all have it; None if nothing is said."""
+    """The first system that lacks the symbol, as words; "" if all have it; None if nothing is
+    known."""
     stated = [
         (entry["domain"], version(entry["introduced"]))
         for entry in symbol.get("availability", [])
@@ -173,7 +174,7 @@ def since(symbol, module, systems):
 
 
 def statements(toolchain, module, systems):
-    """For each symbol that not all systems are sure to have: its path and what is said of it."""
+    """For each symbol that some system may lack: its path and its availability."""
     with tempfile.TemporaryDirectory() as folder:
         words = [
             toolchain / "bin/swift-symbolgraph-extract", "-module-name", module, "-target", target(toolchain),
@@ -190,7 +191,7 @@ def statements(toolchain, module, systems):
                 if (said := since(symbol, module, systems)) != "":
                     path = symbol["pathComponents"]
                     name = ".".join(path)
-                    # Extensions of other modules' types are graphs of their own.
+                    # Extensions of other modules' types have graphs of their own.
                     own = name if "@" in graph.name else path[0]
                     found[symbol["identifier"]["precise"]] = (name, said, own)
         return found

@@ -1,5 +1,5 @@
-// When listening begins, what a document's snapshots say, and how a test learns that a listener has
-// nothing more to tell. Public calls only.
+// The start of listening, the metadata of a document's snapshots, and how a test learns that a
+// listener has delivered everything. Public calls only.
 
 import Ondol
 import OndolTestKit
@@ -26,9 +26,9 @@ import Testing
     try await database.close()
   }
 
-  /// A child that changed between the making of the iterator and its first `next()` was not told
-  /// of.
-  @Test func `Events of the tree are told from the iterator's making on`() async throws {
+  /// A change of a child between the creation of the iterator and its first `next()` was once not
+  /// reported.
+  @Test func `Events of the tree arrive from the creation of the iterator on`() async throws {
     let database = try await Database.inMemory()
     let rooms = database.tree.child("rooms")
     try await rooms.setValue(["a": 1, "b": 2])
@@ -60,7 +60,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A listener with nothing more to tell says so and goes on`() async throws {
+  @Test func `A listener with nothing more to deliver says so and continues`() async throws {
     let database = try await Database.inMemory(options: .init(changeRetention: .init()))
     let items = database.collection("items")
     var results = items.whereField("n", isGreaterThan: 1).snapshots.makeAsyncIterator()
@@ -80,8 +80,8 @@ import Testing
     #expect(try await results.nextIfAny() == nil)
   }
 
-  /// Iterators made at random moments among random writes: the first element is the state then, and
-  /// when one says that there is no more, it has told the state as it is.
+  /// Iterators are created at random moments among random writes. The first element is the state at
+  /// that time, and an iterator that reports no more has delivered the current state.
   @Test(arguments: Seeds.first(20))
   func `Whenever it was made, a listener tells the state then and the state now`(
     seed: UInt64
@@ -97,7 +97,7 @@ import Testing
       case 0:
         listeners.append((query.snapshots.makeAsyncIterator(), nil))
         let expected = try await ids(query)
-        // Asked at once, later, or never.
+        // Read at once, later, or never.
         if below(2) == 0 {
           let place = listeners.count - 1
           for _ in 0..<below(3) { try await write(items, below) }

@@ -1,5 +1,5 @@
-// Proves that time is the test's: what a database does by the clock has happened when the clock was
-// moved, not before, and without any waiting. Public calls only.
+// The test controls time: the database's timed work happens when the clock is moved, not before,
+// and without any waiting. Public calls only.
 
 import Ondol
 import OndolTestKit
@@ -63,7 +63,7 @@ import Testing
     #expect(lost > 0)
   }
 
-  @Test func `Bytes that nobody holds go when their lease is over`() async throws {
+  @Test func `Contents without a holder go when their lease ends`() async throws {
     let device = SimulatedDevice()
     let database = try await Database.open(at: Self.path, on: device)
     let blob = try await database.storage.put([1, 2, 3] as [UInt8])
@@ -83,7 +83,7 @@ import Testing
       options: .init(clock: { clock.microsecondsSince1970 }))
     let result = try await database.document("a/b").setData([:])
     #expect(result.commitTime == (try moment(clock)))
-    // It stands still, and the times of commits go on.
+    // The clock stands still, and the times of commits still increase.
     let next = try await database.document("a/b").setData(["n": 1])
     let (first, second) = (result.commitTime, next.commitTime)
     #expect(second.microsecondsSince1970 == first.microsecondsSince1970 + 1)
@@ -111,7 +111,7 @@ import Testing
       try await clock.watch {
         let database = try await Database.open(at: Self.path, on: device)
         var snapshots = database.collection("a").snapshots.makeAsyncIterator()
-        // Nobody writes, so there is no second one.
+        // There are no writes, so there is no second one.
         for _ in 0..<2 { _ = try await snapshots.next() }
       }
     }

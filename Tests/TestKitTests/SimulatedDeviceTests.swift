@@ -1,6 +1,5 @@
-// Proves what the test kit promises to apps, with nothing but the public calls of both products: a
-// simulated device loses what was not synced and nothing else, fails and fills up as it is told,
-// and repeats itself by its seed.
+// The test kit's promises to apps, with only the public calls of both products: a simulated device
+// loses exactly what was not synced, fails and fills up on command, and repeats itself by its seed.
 
 import Ondol
 import OndolTestKit
@@ -9,7 +8,7 @@ import Testing
 @Suite struct SimulatedDeviceTests {
   private static let path = "app.ondol"
 
-  /// Writes counters one after the other, each with the number of the one before; how many were
+  /// Writes counters one after another, each with the previous one's number. Returns how many were
   /// acknowledged before an error.
   private func count(
     to last: Int, in database: Database, durability: Durability? = nil
@@ -41,7 +40,7 @@ import Testing
 
     let next = try await Database.open(at: Self.path, on: device)
     let found = try await counters(in: next)
-    // The one during which the power went may be there or not.
+    // The write during the power cut may exist or not.
     #expect(found == Array(1...20).prefix(found.count).map { $0 })
     #expect(found.count >= acknowledged && found.count <= acknowledged + 1)
     #expect(try await next.verify().isEmpty)
@@ -140,7 +139,7 @@ import Testing
     try await next.close()
   }
 
-  @Test func `A sync that fails ends writing until the database is opened again`() async throws {
+  @Test func `A failed sync ends writing until the database is reopened`() async throws {
     let device = SimulatedDevice()
     let database = try await Database.open(at: Self.path, on: device)
     try await database.document("a/1").setData(["n": 1])
@@ -175,14 +174,14 @@ import Testing
     try await database.close()
   }
 
-  @Test func `Reads that fail throw, and the next one after a repair reads anew`() async throws {
+  @Test func `Failed reads throw, and the next one after a repair reads again`() async throws {
     let device = SimulatedDevice()
     var database = try await Database.open(at: Self.path, on: device)
     #expect(await count(to: 100, in: database) == 100)
     try await database.compact()
     try await database.close()
     database = try await Database.open(at: Self.path, on: device)
-    // For good, because reads in the background would take a single failure for themselves.
+    // Permanently, because background reads would otherwise consume a single failure.
     device.fail(.read, forGood: true)
     await #expect(throws: DatabaseError.self) { _ = try await counters(in: database) }
     device.repair()
@@ -190,7 +189,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func `A full device refuses writes, takes deletes, and goes on when there is room`()
+  @Test func `A full device refuses writes, accepts deletes, and continues when there is room`()
     async throws
   {
     let device = SimulatedDevice()

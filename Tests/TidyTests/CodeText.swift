@@ -1,15 +1,14 @@
-// Tells code from comments and string literals, so that a rule about words does not stumble over
-// prose. Not a parser: it knows line and nested block comments, plain, raw and multi-line strings,
-// and code inside interpolations, which stays visible. Regex literals are not known; the project
-// has none.
+// Separates code from comments and string literals, so that a rule about words ignores prose. It is
+// not a parser: it knows line and nested block comments, plain, raw and multi-line strings, and
+// code inside interpolations, which stays visible. It does not know regex literals.
 
-/// Blanks what is not code.
+/// Blanks everything except code.
 struct CodeText {
   private let characters: [Character]
   private var output: [Character] = []
   private var position = 0
 
-  /// The text with comments and the insides of strings replaced by spaces, line breaks kept.
+  /// The text in which spaces replace comments and the insides of strings. Line breaks stay.
   static func withoutCommentsAndStrings(_ text: String) -> String {
     var reader = CodeText(characters: Array(text))
     reader.readCode(untilParenthesisCloses: false)
@@ -98,7 +97,7 @@ struct CodeText {
       } else if isAt(escape) {
         blank(escape.count + 1)
       } else if quotes.count == 1, characters[position].isNewline {
-        // Unfinished literal: the compiler says more than a rule could.
+        // An unfinished literal: the compiler reports more than a rule could.
         return
       } else {
         blank()

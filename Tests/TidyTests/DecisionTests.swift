@@ -1,5 +1,5 @@
-// Docs/Decisions/README.md is how people find a decision, so it names every page, once, with a
-// status that is true.
+// Docs/Decisions/README.md is how people find a decision, so it lists every page, once, with a true
+// status.
 
 import Testing
 
@@ -43,7 +43,7 @@ import Testing
   private let one = "| [0001](0001-a.md) | replaced by 0002 | A. |"
   private let two = "| [0002](0002-b.md) | holds | B. |"
 
-  /// What is found in an index of `rows` over two pages, the first of which begins with `first`.
+  /// The findings in an index of `rows` over two pages, the first of which begins with `first`.
   private func findings(
     rows: [String], folders: Bool = false,
     first: String = "# 1. A (replaced by [2](0002-b.md))"
@@ -58,8 +58,8 @@ import Testing
   }
 }
 
-/// What the index says of one page: `| [0009](0009-compaction.md) | … | holds | a sentence |`, with
-/// the page's folder in the second column where a floor has folders.
+/// The index's row of one page: `| [0009](0009-compaction.md) | … | holds | a sentence |`, with the
+/// page's folder in the second column if a floor has folders.
 private struct DecisionIndex {
   let line: Int
   let number: String
@@ -93,7 +93,7 @@ private struct DecisionIndex {
     return counts + reasons
   }
 
-  /// What is wrong with the entry.
+  /// The faults of the entry.
   private func reasons(among pages: [SourceFile]) -> [String] {
     guard let file = pages.first(where: { $0.name == page }) else {
       return ["there is no page \(page)"]

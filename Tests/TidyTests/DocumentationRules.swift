@@ -1,5 +1,5 @@
-// What a user reads: every public declaration has its sentence, and links in the documents lead
-// somewhere.
+// The documentation for users: every public declaration has its sentence, and links in the
+// documents lead somewhere.
 
 extension Rule {
   static let documentation = [
@@ -56,8 +56,7 @@ extension Rule {
     return pattern(#"^\s*"# + attributes + modifiers + #"public\s+(?!import\b|extension\b)"#)
   }
 
-  // Members whose sentence stands at the protocol that asks for them; documentation tools inherit
-  // it.
+  // Members whose sentence is at the protocol that requires them. Documentation tools inherit it.
   private static var witness: Regex<AnyRegexOutput> {
     let functions = #"\bfunc\s+(?:==|<|hash\(into|encode\(to|makeAsyncIterator|next\()"#
     let properties = #"\bvar\s+(?:description|debugDescription|hashValue|id)\b"#
@@ -68,7 +67,7 @@ extension Rule {
 }
 
 extension SourceFile {
-  /// True when a `///` line stands above line `index`, attributes between them aside.
+  /// True if a `///` line precedes line `index`, ignoring attributes in between.
   fileprivate func hasDocumentation(above index: Int) -> Bool {
     var place = index - 1
     while place >= 0 {
@@ -83,7 +82,7 @@ extension SourceFile {
 }
 
 extension SourceTree {
-  /// True when a link written in the file at `path` leads out of the project or to something in it.
+  /// True if a link in the file at `path` leads out of the project or to something in it.
   fileprivate func contains(link: String, from path: String) -> Bool {
     guard !link.hasPrefix("#"), !link.contains("://"), !link.hasPrefix("mailto:") else {
       return true

@@ -1,5 +1,5 @@
 // The C compiler embeds the console's pages and the template of `ondol new` file by file. People
-// write the lists of files, so what a list lacks or misnames is found here.
+// maintain the lists of files, so this test finds missing and misspelt entries.
 
 import Foundation
 import Testing
@@ -21,13 +21,13 @@ import Testing
     let entries = text.matches(of: form).map { "\($0.output.1): \($0.output.2)" }
     let files = Self.files(in: Self.lists.appending(path: folder).standardizedFileURL)
     #expect(files.count > least)
-    // The repository's own tools would heed the template's `.gitignore`.
+    // The repository's own tools would obey the template's `.gitignore`.
     let expected = files.map { "\($0 == "gitignore" ? ".gitignore" : $0): \(folder)/\($0)" }
     #expect(entries.sorted() == expected.sorted())
     #expect(text.matches(of: /#embed/).count == entries.count, "an entry has another form")
   }
 
-  /// The files below `folder`, but for what building the template leaves there.
+  /// The files below `folder`, except for those that a build of the template leaves there.
   private static func files(in folder: URL) -> [String] {
     let top = folder.path(percentEncoded: false)
     let names = FileManager.default.enumerator(atPath: top)?.allObjects as? [String] ?? []

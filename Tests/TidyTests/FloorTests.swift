@@ -1,5 +1,5 @@
-// The order of the folders is kept, and the rule that keeps it can fail: a house of three files has
-// one breach planted after the other.
+// The folders keep their order, and the rule that enforces it can fail: a house of three files gets
+// one planted breach after another.
 
 import Testing
 
@@ -40,17 +40,17 @@ import Testing
     return house.findings(in: tree).map(\.description)
   }
 
-  @Test func `What leans down is let go`() {
+  @Test func `Downward dependencies are permitted`() {
     #expect(findings() == [])
   }
 
-  @Test func `What leans up is found where it stands`() {
+  @Test func `Upward dependencies are found at their place`() {
     #expect(
       findings(cellar: "\nfunc open(_ chest: Chest) {}")
         == ["Sources/House/Cellar/Shelf.swift:3: names Chest, which is above it in Attic/"])
   }
 
-  @Test func `Prose may name what is above, and so may what is free`() {
+  @Test func `Prose may name higher floors, and so may free types`() {
     #expect(findings(cellar: "// Chest\nlet a = \"Chest\"") == [])
     #expect(findings(FloorPlan(module: "House", anywhere: ["Chest"]), cellar: "let a: Chest") == [])
   }

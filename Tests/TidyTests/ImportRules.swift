@@ -1,5 +1,5 @@
-// Who may know whom. The compiler keeps the targets apart; what it cannot see is which folder of a
-// target may speak to the system.
+// The permitted imports. The compiler keeps the targets apart, but it does not know which folder of
+// a target may call the system.
 
 extension Rule {
   static let imports = [

@@ -1,19 +1,19 @@
-// What the sources use that older systems of Apple's lack. The compiler knows it on those systems
-// and does not care on Linux, so it is put together from two things it leaves behind here: the
-// index of a build, and the graphs of the toolchain's symbols. Tests/Systems does that; this file
+// The symbols in the sources that Apple's older systems lack. The compiler checks that on those
+// systems and ignores it on Linux, so the answer comes from two outputs of the compiler: the index
+// of a build, and the graphs of the toolchain's symbols. Tests/Systems combines them. This file
 // finds the tools and reads the answer.
 
 import Foundation
 import Testing
 
-/// A system of Apple's and a version of it, as in the manifest.
+/// One of Apple's systems and a version of it, as in the manifest.
 struct SystemVersion: Hashable, Sendable, CustomStringConvertible {
   let system: String
   let number: Int
 
   var description: String { "\(system) \(number)" }
 
-  /// Those that a manifest or a page writes as `.macOS(.v15)`, with the line's index.
+  /// The systems that a manifest or a page writes as `.macOS(.v15)`, with the line's index.
   static func all(in file: SourceFile) -> [(line: Int, version: SystemVersion)] {
     file.lines.indices.flatMap { line in
       file.lines[line].matches(of: /\.(macOS|iOS|tvOS|watchOS|visionOS)\(\.v([0-9]+)\)/).map {
@@ -23,13 +23,14 @@ struct SystemVersion: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The symbols of the toolchain that a build uses, as far as a system may lack them.
+/// The symbols of the toolchain that a build uses and that a system may lack.
 struct NewerSymbols: Sendable {
   struct Use: Sendable {
     let path: String
     let line: Int
     let symbol: String
-    /// The first system that lacks it; for one of which nothing is said, what it is listed by.
+    /// The first system that lacks it; or, for a symbol without availability, the name that it is
+    /// listed under.
     let detail: String
   }
 
@@ -55,7 +56,7 @@ struct NewerSymbols: Sendable {
     Use(path: words[1], line: Int(words[2]) ?? 0, symbol: words[3], detail: words[4])
   }
 
-  /// What the build with this index uses of what `systems` lack.
+  /// The symbols that the build with this index uses and that `systems` lack.
   init(index: URL, root: URL, systems: [SystemVersion]) async throws {
     let tools = try #require(SymbolTools.found)
     let words =
@@ -68,7 +69,7 @@ struct NewerSymbols: Sendable {
   }
 }
 
-/// What it takes to find them.
+/// The tools that find them.
 struct SymbolTools: Sendable {
   let python: URL
   /// The folder above the compiler's `bin`.
@@ -80,7 +81,7 @@ struct SymbolTools: Sendable {
   static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
 
-  /// Nil where one of them is missing, and on Apple's systems, where the compiler does it.
+  /// Nil if one of them is missing, and on Apple's systems, where the compiler does the work.
   static let found: SymbolTools? = {
     #if os(Linux)
       guard let python = program("python3"), let compiler = program("swiftc") else { return nil }
@@ -94,8 +95,8 @@ struct SymbolTools: Sendable {
     #endif
   }()
 
-  /// The index of the build that this test comes from; nil when it has left none, as an optimised
-  /// one does.
+  /// The index of the build that this test belongs to; nil if there is none, as in an optimised
+  /// build.
   static let index: URL? = {
     let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
     for start in bundles + [Bundle.main.executableURL].compactMap(\.self) {
@@ -119,7 +120,8 @@ struct SymbolTools: Sendable {
       .first { FileManager.default.isExecutableFile(atPath: $0.path(percentEncoded: false)) }
   }
 
-  /// Runs a command to its end. Output goes through a file, which never fills up as a pipe does.
+  /// Runs a command to its end. Its output goes through a file, which, unlike a pipe, never fills
+  /// up.
   static func run(_ words: [String]) async throws -> (status: Int32, output: String) {
     let place = FileManager.default.temporaryDirectory
       .appending(path: "ondol-symbols-\(UUID().uuidString)")

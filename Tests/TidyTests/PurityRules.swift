@@ -1,5 +1,6 @@
-// What decides must be testable without a world: planners, pickers, codings and state machines take
-// values and give values. And what needs a world takes it from the environment handed in at open.
+// Code that decides must be testable without a world: planners, pickers, codings and state machines
+// take values and return values. Code that needs a world takes it from the environment that is
+// passed at open.
 
 extension Rule {
   static let purity = [

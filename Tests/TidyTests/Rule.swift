@@ -1,5 +1,5 @@
-// A rule of the house and the proof that it can fail: no rule exists without a planted text that
-// breaks it, and texts that only look as if they did.
+// A rule of the house and the proof that it can fail: every rule has a planted text that breaks it,
+// and texts that only look as if they did.
 
 /// A rule that reads sources.
 struct Rule: Sendable, CustomStringConvertible {
@@ -7,7 +7,7 @@ struct Rule: Sendable, CustomStringConvertible {
   let sentence: String
   /// A file that breaks the rule at `line`.
   let planted: Sample
-  /// Files that keep it, though a careless check would think otherwise.
+  /// Files that keep the rule, although a careless check would think otherwise.
   let innocent: [Sample]
   let check: @Sendable (SourceFile, SourceTree) -> [Finding]
 
@@ -27,7 +27,7 @@ struct Rule: Sendable, CustomStringConvertible {
     tree.files.flatMap { check($0, tree) }
   }
 
-  /// All of them; each file of rules adds its own.
+  /// All rules; each file of rules adds its own.
   static let all = imports + words + purity + shape + documentation + texts + systems
 
   /// A pattern put together from pieces.
@@ -44,7 +44,7 @@ struct Rule: Sendable, CustomStringConvertible {
 struct Sample: Sendable {
   let path: String
   let text: String
-  /// The line at which a breach is expected, counted from one; nil where none is.
+  /// The line of the expected breach, counted from one; nil if there is none.
   let line: Int?
 
   init(_ path: String, _ text: String, line: Int? = nil) {
@@ -61,7 +61,7 @@ extension SourceFile {
   func findings(
     of pattern: Regex<Substring>, _ reason: String
   ) -> [Finding] {
-    // The simple boundary: by Unicode's own, `Clock.now` is a single word.
+    // The simple boundary, because by Unicode's own `Clock.now` is a single word.
     let pattern = pattern.wordBoundaryKind(.simple).asciiOnlyWordCharacters()
     return code.indices.filter { code[$0].contains(pattern) }.map { finding(line: $0, reason) }
   }

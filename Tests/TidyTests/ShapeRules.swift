@@ -1,4 +1,4 @@
-// How a file looks before one reads it: it says why it exists, and it is short enough to be read.
+// The shape of a file: it says why it exists, and it is short enough to be read.
 
 extension Rule {
   static let maximumLines = 500

@@ -7,10 +7,10 @@ import Foundation
 struct SourceFile: Sendable {
   /// Relative to the package's root.
   let path: String
-  /// As written.
+  /// The original lines.
   let lines: [String]
-  /// The same lines with comments and the insides of string literals blanked: columns stay where
-  /// they are, and a word found here is code. Empty for files that are not Swift.
+  /// The same lines with comments and the insides of string literals blanked: columns stay in
+  /// place, and a word found here is code. Empty for files that are not Swift.
   let code: [String]
 
   init(path: String, text: String) {
@@ -25,7 +25,7 @@ struct SourceFile: Sendable {
   var isSwift: Bool { path.hasSuffix(".swift") }
   var name: String { String(path.split(separator: "/").last ?? "") }
 
-  /// True when the file lies in one of `folders`, each written with its last slash.
+  /// True if the file is in one of `folders`, each written with its last slash.
   func isIn(_ folders: String...) -> Bool {
     folders.contains { path.hasPrefix($0) }
   }
@@ -44,13 +44,13 @@ struct Finding: Sendable, CustomStringConvertible {
   var description: String { "\(path):\(line): \(reason)" }
 }
 
-/// Which files there are, for rules about links between them.
+/// The existing files, for rules about links between them.
 struct SourceTree: Sendable {
   var files: [SourceFile]
   /// All paths, directories too, relative to the root.
   var paths: Set<String>
 
-  /// What Scripts/protos makes is its generators' to answer for.
+  /// The generators are responsible for the output of Scripts/protos.
   private static let generated = "Sources/OndolWire/Generated"
 
   static let shared = SourceTree(root: URL(filePath: #filePath).packageRoot)
@@ -67,7 +67,7 @@ struct SourceTree: Sendable {
     let walk = FileManager.default.enumerator(atPath: top)
     while let path = walk?.nextObject() as? String {
       let name = path.split(separator: "/").last ?? ""
-      // Build folders and the version control's own are nobody's source.
+      // Build folders and the version control's own folder contain no sources.
       if name.hasPrefix(".build") || name == ".git" || name.hasSuffix(".ondol")
         || path == Self.generated
       {

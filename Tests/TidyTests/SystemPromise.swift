@@ -1,22 +1,23 @@
-// What is known to ask for newer systems than the manifest names, and why it may. Anything else
-// that does is a breach: it would keep every app for those systems from being built.
+// The known uses that need newer systems than the manifest names, and why they may. Any other use
+// is a breach, because it would prevent every app for those systems from being built.
 
-/// What the sources may use although a system that the manifest names lacks it, or although nothing
-/// says that it has it.
+/// The symbols that the sources may use although a system in the manifest lacks them, or although
+/// their availability is unknown.
 struct SystemPromise: Sendable {
-  /// A use behind `if #available`, where older systems go another way.
+  /// A use inside `if #available`, where older systems take another way.
   struct Guarded: Sendable {
     let path: String
     let symbol: String
-    /// What older systems do.
+    /// The way of older systems.
     let instead: String
 
     func allows(_ use: NewerSymbols.Use) -> Bool { use.path == path && use.symbol == symbol }
   }
 
   var guarded: [Guarded] = []
-  /// Types of Foundation and Dispatch whose symbols say nothing on Linux, and symbols that these
-  /// add to other modules' types. Judged by hand: all are older than macOS 13 and iOS 16.
+  /// Types of Foundation and Dispatch whose symbols have no availability on Linux, and symbols that
+  /// these add to other modules' types. They were judged by hand: all are older than macOS 13 and
+  /// iOS 16.
   var lookedUp: Set<String> = []
 
   static let path = "Tests/TidyTests/SystemPromise.swift"
@@ -55,7 +56,7 @@ struct SystemPromise: Sendable {
       "StringProtocol.trimmingCharacters(in:)", "URL.resourceValues(forKeys:)",
     ])
 
-  /// Every use that nothing here allows.
+  /// Returns every use that nothing here allows.
   func breaches(in symbols: NewerSymbols) -> [Finding] {
     let newer = symbols.newer.filter { use in !guarded.contains { $0.allows(use) } }.map { use in
       Finding(path: use.path, line: use.line, reason: "\(use.symbol) asks for \(use.detail)")
@@ -68,7 +69,7 @@ struct SystemPromise: Sendable {
     return newer + unknown
   }
 
-  /// What here is needed no more, when `symbols` are those of all sources.
+  /// Returns the entries here that are no longer needed, if `symbols` are those of all sources.
   func leftovers(in symbols: NewerSymbols) -> [Finding] {
     let gone =
       guarded.filter { !symbols.newer.contains(where: $0.allows) }.map { ($0.path, $0.symbol) }

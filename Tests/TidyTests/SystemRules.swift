@@ -1,5 +1,5 @@
-// What the language itself asks of the systems. No symbol stands for it, so that the index of a
-// build, which SystemTests reads, does not show it.
+// The requirements of the language itself on the systems. They have no symbol, so the index of a
+// build, which SystemTests reads, does not show them.
 
 extension Rule {
   static let systems = [

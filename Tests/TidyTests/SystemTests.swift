@@ -1,5 +1,5 @@
-// The manifest names the oldest systems of Apple's that Ondol is for, and the sources use nothing
-// that they lack. That is compared here, on Linux, where the compiler lets everything pass.
+// The manifest names the oldest of Apple's systems that Ondol supports, and the sources use nothing
+// that they lack. The test compares them here, on Linux, where the compiler accepts everything.
 
 import Foundation
 import Testing
@@ -18,7 +18,7 @@ struct `The systems that the manifest names` {
     try #require(Self.manifest.count == 5)
     let symbols = try await NewerSymbols(
       index: #require(SymbolTools.index), root: SymbolTools.root, systems: Self.manifest)
-    // The fuzzer's own entry is built with the fuzzer only.
+    // The fuzzer's own entry is built only with the fuzzer.
     let files = SourceTree.shared.files.filter {
       $0.isSwift && $0.isIn("Sources/", "Tests/", "Fuzz/") && !$0.isIn("Fuzz/Entry/")
     }
@@ -34,7 +34,7 @@ struct `The systems that the manifest names` {
     }
   }
 
-  @Test func `What they lack is found where it is used`() async throws {
+  @Test func `Missing symbols are found at their uses`() async throws {
     let folder = FileManager.default.temporaryDirectory
       .appending(path: "ondol-systems-\(UUID().uuidString)").resolvingSymlinksInPath()
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -72,7 +72,7 @@ struct `The systems that the manifest names` {
       ])
   }
 
-  @Test func `What is on the list is let go, as long as it is used`() {
+  @Test func `Listed symbols are permitted, as long as they are used`() {
     let symbols = NewerSymbols(
       output: """
         file\tSources/A.swift
@@ -96,7 +96,7 @@ struct `The systems that the manifest names` {
 }
 
 @Suite struct `The pages and the systems` {
-  @Test func `What is guarded stands beside what older systems do`() {
+  @Test func `Guarded uses are listed with the older systems' way`() {
     for guarded in SystemPromise.kept.guarded {
       let code = SourceTree.shared.files.first { $0.path == guarded.path }?.code ?? []
       let name = guarded.instead.prefix { $0 != ":" && $0 != "_" }
@@ -110,7 +110,7 @@ struct `The systems that the manifest names` {
     let manifest = try #require(files.first { $0.path == "Package.swift" })
     let systems = Set(SystemVersion.all(in: manifest).map(\.version))
     #expect(systems.count == 5)
-    // Decisions tell what was, too.
+    // Decisions also describe the past.
     let pages = files.filter { $0.isIn("README.md", "Sources/Ondol/Ondol.docc/", "Scripts/") }
     #expect(pages.contains { !SystemVersion.all(in: $0).isEmpty })
     for file in pages {

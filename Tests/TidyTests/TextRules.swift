@@ -1,6 +1,6 @@
-// Texts of documents are compared by their bytes. Swift's own comparisons go by Unicode's canonical
-// equivalence, so they are kept out of the code that handles names and values, as far as a pattern
-// can tell what a text is.
+// Texts of documents compare by their bytes. Swift's own comparisons use Unicode's canonical
+// equivalence, so the code that handles names and values must not use them, as far as a pattern can
+// recognise a text.
 
 extension Rule {
   static let texts = [
@@ -67,8 +67,8 @@ extension Rule {
 }
 
 extension SourceFile {
-  /// Whether the file handles names and values of documents, apart from where the one place is that
-  /// makes them exact, and names that are the house's own.
+  /// Whether the file handles names and values of documents. The one place that makes them exact is
+  /// excluded, and so are the house's own names.
   fileprivate var hasTexts: Bool {
     let folders = [
       "Catalog", "Commits", "Documents", "Health", "Keys", "Observation", "Query", "Upkeep",

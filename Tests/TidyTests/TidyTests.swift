@@ -1,5 +1,5 @@
-// Reads the project's sources and holds them to the rules of the house that the compiler cannot
-// check. On no path: this is the broom.
+// Reads the project's sources and enforces the rules of the house that the compiler cannot check.
+// On no path: this is the broom.
 
 import Testing
 
@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: Rule.all)
   func `The sources keep the rule`(_ rule: Rule) {
     for finding in rule.findings(in: .shared) {
-      // Shown at the place itself, so that an editor or a log leads there.
+      // Reported at the place itself, so that an editor or a log leads there.
       let place = SourceLocation(
         fileID: "ondol/\(finding.path)", filePath: finding.path, line: finding.line, column: 1)
       Issue.record("\(finding)", sourceLocation: place)

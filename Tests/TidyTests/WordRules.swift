@@ -1,5 +1,5 @@
-// Words that must not stand where they stand: escapes from memory safety, from the error model,
-// from the owner of background work, and promises to finish something later.
+// Forbidden words: escapes from memory safety, from the error model, from the owner of background
+// work, and promises to finish something later.
 
 extension Rule {
   static let words = [
@@ -143,14 +143,14 @@ extension Rule {
     pattern("\\b(?:TO" + "DO|FIX" + "ME|X" + "XX)\\b")
   }
 
-  /// Ten that the rules of prose name.
+  /// Ten words that the rules of prose name.
   private static var outdatedWords: Regex<AnyRegexOutput> {
     pattern(
       "(?i)\\b(?:behind|whoever|anew|in vain|in the place of|stands? in for|(?:is|are) told of"
         + "|shall|whereof|insofar)\\b")
   }
 
-  /// A line without code, and without what is behind something else in earnest.
+  /// A line without code, and without the legitimate uses of "behind".
   private static func prose(_ line: String) -> String {
     line.replacing(/`[^`]*`/, with: "")
       .replacing(
@@ -167,7 +167,7 @@ extension SourceFile {
   fileprivate var isPublicProse: Bool {
     guard path.hasSuffix(".md") else { return false }
     return path == "README.md" || path.contains(".docc/")
-      // Decisions are as they were made, and figures as they were printed.
+      // Decisions stay as they were made, and figures as they were printed.
       || path.hasPrefix("Docs/") && !path.hasPrefix("Docs/Decisions/")
         && path != "Docs/Measurements.md"
   }
@@ -183,7 +183,7 @@ extension SourceFile {
       || path == "Sources/OndolInspect/Template/TemplateFiles.swift"
   }
 
-  /// True when a plain comment stands within three lines of line `index`.
+  /// True if a plain comment is within three lines of line `index`.
   fileprivate func hasComment(around index: Int) -> Bool {
     lines[max(0, index - 3)...min(lines.count - 1, index + 3)].contains { line in
       line.contains("//") && !line.contains("///")

@@ -1,6 +1,6 @@
-// Rules, queries and documents by chance, from few values, so that they meet. What a query finds is
-// decided here as the database decides it, which is not as rules do: NaN equals NaN and is below
-// all numbers.
+// Random rules, queries and documents, from few values, so that they meet. The result of a query is
+// computed here in the database's way, which is not that of rules: NaN equals NaN and is below all
+// numbers.
 
 #if Server
   import OndolTestKit
@@ -54,7 +54,7 @@
     private static func test(
       _ random: inout SeededRandom, _ conditions: [RuleQuery.Condition]
     ) -> String {
-      // Half of the time it is about something that the query says.
+      // Half of the time it concerns a field of the query.
       let known = random.chance(1, in: 2) ? conditions.map(\.field) : []
       let name = random.pick(known + fields.prefix(known.isEmpty ? 4 : 0))
         .joined(separator: ".")
@@ -77,7 +77,7 @@
 
     // MARK: - Documents
 
-    /// Often what the conditions ask for.
+    /// Often fits the conditions.
     static func document(
       _ random: inout SeededRandom, _ conditions: [RuleQuery.Condition]
     ) -> [String: RuleValue] {

@@ -1,4 +1,4 @@
-// Files that are refused, with the place and the reason; and what a verdict says of itself.
+// Refused files, with the place and the reason, and the texts of a verdict.
 
 #if Server
   import Testing
@@ -6,7 +6,7 @@
   @testable import OndolServer
 
   @Suite struct RuleErrorTests {
-    /// A condition, and what the error says.
+    /// A condition, and its error.
     @Test(arguments: [
       ("user != null", "there is no variable user here"),
       ("f()", "there is no function f"),
@@ -78,7 +78,7 @@
       #expect(error.message.contains(reason), "\(error)")
     }
 
-    @Test func `An error has the line and the column of what is wrong`() throws {
+    @Test func `An error has the line and the column of the mistake`() throws {
       let text = "service cloud.firestore {\n  match /a/b {\n    allow read: if 'é' == usr;\n  }\n}"
       let error = try #require(throws: RuleError.self) { try RuleSet(parsing: text) }
       #expect(error.place == RulePlace(line: 3, column: 27))

@@ -1,5 +1,5 @@
-// Blocks of a rules file: which of them match a path, what their allows are for, and what functions
-// see.
+// Blocks of a rules file: which of them match a path, which requests their allows cover, and which
+// names functions see.
 
 #if Server
   import Testing
@@ -115,14 +115,14 @@
       RuleFileRow(
         "match /items/{id} { function f() { return id; } match /parts/{part} "
           + "{ allow read: if f() == 'a' && part == 'b'; } }", .get, "items/a/parts/b", true),
-      // The innermost of two names counts, for wildcards and for functions.
+      // The innermost of two equal names counts, for wildcards and for functions.
       RuleFileRow(
         "match /{id} { match /{x} { match /{y}/{id} { allow read: if id == 'b'; } } }", .get,
         "items/a/parts/b", true),
       RuleFileRow(
         "function f() { return false; } match /items/{id} "
           + "{ function f() { return true; } allow read: if f(); }", .get, "items/a", true),
-      // A function sees what its own block sees.
+      // A function sees the names of its own block.
       RuleFileRow(
         "match /items/{id} { function f(id) { return id == 'p'; } allow read: if f('p'); }", .get,
         "items/a", true),

@@ -1,4 +1,4 @@
-// Files and documents that are made to crash the engine or to keep it busy. Each is refused with an
+// Files and documents that try to crash the engine or to keep it busy. Each is refused with an
 // error, or denied, in bounded work.
 
 #if Server
@@ -132,14 +132,14 @@
       }
     }
 
-    @Test func `A request evaluates 1,000 expressions, and no more`() throws {
+    @Test func `A request evaluates at most 1,000 expressions`() throws {
       func condition(_ count: Int) -> String {
         Array(repeating: "1 == 1", count: count).joined(separator: " && ")
       }
       #expect(try RuleStage.verdict(condition(999)).isAllowed)
       let verdict = try RuleStage.verdict(condition(1_000))
       #expect(verdict.considered.map(\.outcome) == [.failed(.tooManyExpressions)])
-      // What comes from a limit is no failure that || forgives.
+      // A failure from a limit is not one that || forgives.
       #expect(try !RuleStage.verdict("(\(condition(1_000))) || true").isAllowed)
     }
 
@@ -168,7 +168,7 @@
       }
     }
 
-    @Test func `A request reads ten documents, and no more`() throws {
+    @Test func `A request reads at most ten documents`() throws {
       func condition(_ count: Int) -> String {
         (0..<count).map { "!exists(/databases/$(database)/documents/none/d\($0))" }
           .joined(separator: " && ")

@@ -1,5 +1,5 @@
 // Lists that are proven, and lists that are not. A wrong "proven" shows documents to people who
-// must not see them, so random rules, queries and documents are tried against each other.
+// must not see them, so the tests combine random rules, queries and documents.
 
 #if Server
   import OndolTestKit
@@ -7,7 +7,7 @@
 
   @testable import OndolServer
 
-  /// A rule, the conditions of a query, and what the proof says.
+  /// A rule, the conditions of a query, and the result of the proof.
   struct RuleProofRow: Sendable, CustomTestStringConvertible {
     let rule: String
     let conditions: [RuleQuery.Condition]
@@ -57,7 +57,7 @@
       RuleProofRow("18 < resource.data.age", [field("age", .greater(.int(18)))], .proven),
       RuleProofRow("resource.data.age < 18", [field("age", .greater(.int(18)))], .refuted),
       RuleProofRow("resource.data.age != 17", [field("age", .greater(.int(17)))], .proven),
-      // A query finds NaN below 18, and a rule does not.
+      // A query finds NaN below 18, but a rule does not.
       RuleProofRow("resource.data.age < 18", [field("age", .less(.int(18)))], .notProven),
       RuleProofRow(
         "resource.data.age < 18", [field("age", .less(.int(18))), field("age", .greater(.int(0)))],
@@ -123,7 +123,7 @@
       #expect(rules.proof(of: query, documents: RuleStage.documents) == row.proof)
     }
 
-    /// A block, a parent, a collection, whether it is a group, and what the proof says.
+    /// A block, a parent, a collection, whether it is a group, and the result of the proof.
     static let places: [(String, String, String?, Bool, RuleProof)] = [
       ("match /items/{id} { allow list; }", "", "items", false, .proven),
       ("match /items/{id} { allow get; }", "", "items", false, .refuted),
@@ -155,7 +155,7 @@
     ]
 
     @Test(arguments: places)
-    func `A list is proven where a block matches all of its documents`(
+    func `A list is proven if a block matches all of its documents`(
       block: String, parent: String, collection: String?, isGroup: Bool, proof: RuleProof
     ) throws {
       let text =
@@ -169,7 +169,7 @@
     }
 
     @Test(arguments: Seeds.first(20))
-    func `What is proven holds for every document of the answer`(seed: UInt64) throws {
+    func `A proof holds for every document of the answer`(seed: UInt64) throws {
       var random = SeededRandom(seed: seed)
       var proven = 0
       for _ in 0..<120 {

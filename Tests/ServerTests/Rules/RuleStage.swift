@@ -1,18 +1,19 @@
-// The stage of the tests of rules: one stored document, one that is to be stored, a few documents
-// that rules may read, and Anna, who asks.
+// The stage of the rules' tests: one stored document, one to be stored, a few documents that rules
+// may read, and Anna, who makes the request.
 
 #if Server
   import Testing
 
   @testable import OndolServer
 
-  /// Documents in a dictionary, by their path below the database. It counts what is read.
+  /// Documents in a dictionary, by their path below the database. It counts reads.
   final class StagedDocuments: RuleDocuments {
     private let stored: [String: RuleValue]
     private let written: [String: RuleValue]
     private(set) var readCount = 0
 
-    /// - Parameter written: what the request's writes leave, beside what is stored.
+    /// - Parameter written: the documents after the request's writes, in addition to the stored
+    ///   ones.
     init(_ stored: [String: RuleValue], written: [String: RuleValue] = [:]) {
       self.stored = stored
       self.written = written
@@ -83,7 +84,7 @@
         query: .map(["limit": .int(10)]))
     }
 
-    /// A file with one condition for all that is done to items.
+    /// A file with one condition for all methods on items.
     static func file(_ condition: String, functions: String = "") -> String {
       """
       rules_version = '2';
@@ -96,7 +97,7 @@
       """
     }
 
-    /// The digests of the tests are easy to compute by hand: the bytes backwards, and their count.
+    /// The digests of the tests are easy to compute by hand: the reversed bytes, and their count.
     static let digests = RuleDigests(
       md5: { $0.reversed() }, sha256: { [UInt8(truncatingIfNeeded: $0.count)] })
 

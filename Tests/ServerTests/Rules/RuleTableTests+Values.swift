@@ -1,4 +1,4 @@
-// The table's rows of composed values, of the request, and of failures.
+// The table's rows for composed values, the request, and failures.
 
 #if Server
   @testable import OndolServer
@@ -155,7 +155,7 @@
       RuleRow("(/a/$(x)/c).bind({'x': 'b'}) == /a/b/c", "(/a/$(x)/c).bind({'y': 'b'}) == /a/b/c"),
       RuleRow("path('/a/$(x)').bind({'x': 'b'}) == /a/b", "path('/a/$(x)').bind({'x': 1}) == /a/b"),
       RuleRow("path('/a/{x}').bind({'x': 'b'}) == /a/b", "path('/a/{x}').bind({'y': 'b'}) == /a/b"),
-      // A "/" in a text is no way to another document.
+      // A "/" in a text does not lead to another document.
       RuleRow("/a/$('b') == /a/b", "/a/$('b/c') == /a/b/c"),
       RuleRow("string(/a/b) == '/a/b'", "string([1]) == '1'"),
       RuleRow("debug(true)", "debug(false)"),
@@ -213,7 +213,7 @@
       RuleRow("get(request.path).data.title == 'Lamp'", "get('users/anna').data.role == 'admin'"),
     ]
 
-    /// A failure on one side, and what the other side makes of it.
+    /// A failure on one side, and the result with the other side.
     static let absorption = [
       RuleRow("resource.data.x || true", "resource.data.x || false"),
       RuleRow("true || resource.data.x", "false || resource.data.x"),

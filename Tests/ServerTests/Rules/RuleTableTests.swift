@@ -1,5 +1,5 @@
 // Each construct of the language, once where it allows and once where it denies. The stage is in
-// RuleStage; a condition that fails denies like one that is false.
+// RuleStage. A condition that fails denies like a false one.
 
 #if Server
   import Testing
@@ -73,7 +73,7 @@
       RuleRow("'a' in {'a': 1}", "'b' in {'a': 1}"),
       RuleRow("'a' in ['a'].toSet()", "'b' in ['a'].toSet()"),
       RuleRow("!(1 in [2])", "!(2 in [2])"),
-      // A text contains no texts: that is what matches is for.
+      // A text does not contain texts: `matches` is for that.
       RuleRow("'a' in ['abc', 'a']", "'a' in 'abc'"),
     ]
 

@@ -1,5 +1,5 @@
-// Rules of a tree: what holds above a place, what must hold below it, and each construct of the
-// expressions once where it allows and once where it denies.
+// Rules of a tree: those above a place that grant, those below it that must hold, and each
+// construct of the expressions once where it allows and once where it denies.
 
 #if Server
   import OndolTestKit
@@ -79,7 +79,7 @@
         ).isAllowed
     }
 
-    // MARK: - Where rules hold
+    // MARK: - Scope of rules
 
     @Test func `Without a rule that holds everything is denied`() throws {
       #expect(try !reads("{}", "users"))
@@ -88,7 +88,7 @@
       #expect(try !writes("{\".read\": true}", .int(1), at: "x"))
     }
 
-    @Test func `What is granted holds for everything below`() throws {
+    @Test func `A grant holds for everything below`() throws {
       let rules = "{\"users\": {\".read\": true, \"anna\": {\".read\": false}}}"
       #expect(try reads(rules, "users"))
       #expect(try reads(rules, "users/anna/name"))
@@ -109,7 +109,7 @@
       #expect(try !reads(rules, "users/anna/name"))
     }
 
-    @Test func `A place that is validated must hold where the write leaves something`() throws {
+    @Test func `A validated place must hold if the write leaves data there`() throws {
       let rules = """
         {"users": {".write": true, "$user": {
           ".validate": "newData.hasChildren(['name', 'age'])",
@@ -125,7 +125,7 @@
       #expect(
         try !writes(
           rules, .map(["name": .string("C"), "age": .int(1), "x": .int(1)]), at: "users/c"))
-      // Also above the written place, and not where nothing is left.
+      // Also above the written place, and not where no data is left.
       #expect(try writes(rules, .string("New"), at: "users/ben/name"))
       #expect(try !writes(rules, .string("New"), at: "users/new/name"))
       #expect(try writes(rules, nil, at: "users/ben"))
@@ -195,7 +195,7 @@
       RuleRow("!false", "!null"),
       RuleRow("true && true", "true && false"),
       RuleRow("false || true", "false || false"),
-      // Nothing is forgiven here: a failure of one side is one of the whole.
+      // Nothing is forgiven here: a failure of one side fails the whole.
       RuleRow("true || 'a' < 1", "'a' < 1 || true"),
       RuleRow("1 < 2 && 2 <= 2", "2 < 2"),
       RuleRow("3 > 2 && 2 >= 2", "2 > 2"),
