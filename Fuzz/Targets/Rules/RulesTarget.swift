@@ -1,8 +1,9 @@
-// Rules files of any text, and patterns on any text. A file is rules or is refused with a place
-// inside it; an explanation decides as the evaluation alone does; what is proven of a list holds
-// for a document that the list finds; and what matches whole is found in a part.
+// Rules files of any text, and patterns on any text. A file is valid, or is refused with a place
+// inside it. An explanation decides as the plain evaluation does. A proof for a list holds for a
+// document that the list finds. A pattern that matches a whole text also matches a part of it.
 
 #if Server
+  @testable import Ondol
   @testable import OndolServer
 
   enum RulesTarget: FuzzTarget {
@@ -75,7 +76,7 @@
         let verdict = rules.verdict(request, documents: NoRuleDocuments())
         let explained = rules.verdict(request, documents: NoRuleDocuments(), explain: true)
         demand(verdict.isAllowed == explained.isAllowed, "\(text): \(verdict) and \(explained)")
-        // A limit may end one of them and not the other.
+        // A limit may end only one of them.
         let isLimited = verdict.considered.contains {
           if case .failed(let failure) = $0.outcome { failure.isFinal } else { false }
         }
@@ -126,7 +127,8 @@
 
     private static func pattern(_ input: inout FuzzInput) {
       let text = String(decoding: input.take(input.below(32)), as: UTF8.self)
-      guard let pattern = try? RulePattern(String(decoding: input.rest(), as: UTF8.self)) else {
+      guard let pattern = try? RegularExpression(String(decoding: input.rest(), as: UTF8.self))
+      else {
         return
       }
       var work = 1_000_000

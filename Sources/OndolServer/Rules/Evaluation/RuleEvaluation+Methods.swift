@@ -1,6 +1,8 @@
-// Methods, by the type of the value that they are called on.
+// Methods, by the type of the value that they belong to.
 
 #if Server
+  import Ondol
+
   extension RuleEvaluation {
     mutating func method(
       _ method: RuleMethod, of receiver: RuleValue, _ arguments: [RuleValue]
@@ -58,19 +60,19 @@
       return String(front[...last])
     }
 
-    private mutating func pattern(_ value: RuleValue) throws(RuleFailure) -> RulePattern {
+    private mutating func pattern(_ value: RuleValue) throws(RuleFailure) -> RegularExpression {
       guard case .string(let text) = value else { throw .wrongType("a pattern") }
-      // A program is made of at most so many steps.
+      // A program has at most this many steps.
       try charge(text.utf8.count + 20_000)
-      do throws(RulePatternError) {
-        return try RulePattern(text)
+      do throws(RegularExpressionError) {
+        return try RegularExpression(text)
       } catch {
         throw .invalid("the pattern is wrong: \(error.message)")
       }
     }
 
     mutating func matches(
-      _ value: RuleValue, _ pattern: RulePattern
+      _ value: RuleValue, _ pattern: RegularExpression
     ) throws(RuleFailure) -> RuleValue {
       guard case .string(let text) = value else { return try unsuited("matches", value) }
       let matches = pattern.matchesWhole(text, work: &workLeft)
@@ -79,7 +81,7 @@
     }
 
     private mutating func split(
-      _ text: String, by pattern: RulePattern
+      _ text: String, by pattern: RegularExpression
     ) throws(RuleFailure) -> RuleValue {
       let scalars = text.unicodeScalars.map(\.value)
       let separators = pattern.matches(in: scalars, work: &workLeft)
@@ -87,8 +89,7 @@
       var parts: [RuleValue] = []
       var start = 0
       for separator in separators {
-        // An empty match separates characters, and there is none before the first or after the
-        // last.
+        // An empty match separates characters. There is none before the first or after the last.
         if separator.isEmpty, separator.lowerBound == 0 || separator.lowerBound == scalars.count {
           continue
         }
@@ -100,7 +101,7 @@
     }
 
     private mutating func replaced(
-      _ text: String, _ pattern: RulePattern, by replacement: String
+      _ text: String, _ pattern: RegularExpression, by replacement: String
     ) throws(RuleFailure) -> RuleValue {
       let scalars = text.unicodeScalars.map(\.value)
       let matches = pattern.matches(in: scalars, work: &workLeft)
@@ -140,7 +141,7 @@
       }
     }
 
-    /// With the alphabet of addresses, as Firebase has it, and padded.
+    /// With the alphabet of URLs, as in Firebase, and with padding.
     private func base64(_ bytes: [UInt8]) -> String {
       let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
       var text: [UInt8] = []

@@ -1,6 +1,9 @@
-// Expressions with their names resolved.
+// Checks the expressions of rules and resolves each name in them, so that an evaluation looks up
+// nothing but fields of documents.
 
 #if Server
+  import Ondol
+
   extension RuleChecker {
     mutating func check(_ syntax: RuleSyntax) throws(RuleError) -> RuleNode {
       depth += 1
@@ -53,7 +56,7 @@
       return form
     }
 
-    /// A literal below zero is a constant, and so is a list of constants.
+    /// A negative literal is a constant, and so is a list of constants.
     private mutating func negated(_ operand: RuleSyntax) throws(RuleError) -> RuleNode.Form {
       switch operand.form {
       case .literal(.int(let value)) where value != .min: return .constant(.int(-value))
@@ -150,8 +153,8 @@
       }
       let value = try check(receiver)
       if method == .matches, case .literal(.string(let text)) = arguments[0].form {
-        do throws(RulePatternError) {
-          return .matches(value, try RulePattern(text))
+        do throws(RegularExpressionError) {
+          return .matches(value, try RegularExpression(text))
         } catch {
           throw self.error("the pattern is wrong: \(error.message)", arguments[0].span)
         }

@@ -1,9 +1,12 @@
-// A checked expression: every name is resolved to where its value will be, every function and
-// method is known with its number of arguments, and every constant pattern is compiled. So an
-// evaluation looks nothing up by name but fields of documents.
+// A checked expression. Every name is resolved to the place of its value, every function and method
+// is known with its number of arguments, and every constant pattern is compiled. So an evaluation
+// looks up nothing by name except fields of documents.
 
 #if Server
-  /// An expression, ready to be evaluated. A class, as a `let` is shared by its uses.
+  import Ondol
+
+  /// An expression that is ready for evaluation. It is a class, because the uses of a `let` share
+  /// it.
   final class RuleNode: Sendable {
     enum Form: Sendable {
       case constant(RuleValue)
@@ -14,13 +17,13 @@
       case capture(Int)
       /// A parameter of the function.
       case parameter(Int)
-      /// A `let` of the function, which is evaluated where it is first used.
+      /// A `let` of the function, evaluated at its first use.
       case variable(Int, RuleNode)
       case member(RuleNode, String)
       case method(RuleMethod, RuleNode, [RuleNode])
       case builtin(RuleBuiltin, [RuleNode])
       /// `matches` with a constant pattern.
-      case matches(RuleNode, RulePattern)
+      case matches(RuleNode, RegularExpression)
       case call(RuleFunction, [RuleNode])
       case index(RuleNode, RuleNode)
       case range(RuleNode, from: RuleNode, to: RuleNode)
@@ -51,7 +54,7 @@
     let parameterCount: Int
     let letCount: Int
     let result: RuleNode
-    /// Functions that call each other, from here down.
+    /// The depth of function calls from here down.
     let callDepth: Int
 
     init(name: String, parameterCount: Int, letCount: Int, result: RuleNode, callDepth: Int) {
@@ -82,7 +85,7 @@
     let span: RuleSpan
   }
 
-  /// What `request` has.
+  /// The members of `request`.
   enum RuleRequestField: String, Sendable, CaseIterable {
     case auth
     case method
@@ -92,7 +95,7 @@
     case time
   }
 
-  /// Methods of values. One name may be of several types, which are told apart when it is called.
+  /// Methods of values. Several types may have one name; the call distinguishes them.
   enum RuleMethod: String, Sendable {
     case addedKeys, affectedKeys, bind, changedKeys, concat, date, day, dayOfWeek, dayOfYear, diff
     case difference, distance, get, hasAll, hasAny, hasOnly, hours, intersection, join, keys
@@ -136,7 +139,7 @@
     case crc32 = "hashing.crc32"
     case crc32c = "hashing.crc32c"
 
-    /// What functions with a dot begin with.
+    /// The namespaces of functions.
     static let namespaces: Set<String> = [
       "duration", "firestore", "hashing", "latlng", "math", "timestamp",
     ]
@@ -150,7 +153,7 @@
       }
     }
 
-    /// Whether only one of the services has it.
+    /// The service, if only one has it.
     var service: RuleService? {
       switch self {
       case .get, .exists, .getAfter, .existsAfter: .firestore
@@ -160,7 +163,7 @@
     }
   }
 
-  /// What rules are for.
+  /// The services that rules are for.
   enum RuleService: String, Sendable, Hashable {
     case firestore = "cloud.firestore"
     case storage = "firebase.storage"

@@ -1,14 +1,16 @@
-// The evaluation of expressions over a tree. A place without data has the value null, and a member
-// of null is null, as in Firebase's; everything else that does not fit fails, and a rule that fails
-// does not hold.
+// The evaluation of expressions over a tree. As in Firebase, a place without data has the value
+// null, and a member of null is null. Every other type mismatch fails, and a rule that fails does
+// not hold.
 
 #if Server
-  /// What an expression is while it is evaluated.
+  import Ondol
+
+  /// The value of an expression during its evaluation.
   enum TreeRuleValue {
     case value(RuleValue)
-    /// A place of the tree before or after the write.
+    /// A place in the tree before or after the write.
     case place(path: [String], isAfter: Bool)
-    /// The value of a place with children, which is only compared with null.
+    /// The value of a place with children. It can only be compared with null.
     case branch
   }
 
@@ -19,11 +21,11 @@
     let auth: RuleValue
     let now: RuleTimestamp
     let query: RuleValue
-    /// The names of the children that wildcards are for, the outermost first.
+    /// The names of the children that match wildcards, the outermost first.
     var captures: [String] = []
     var recorder: RuleRecorder?
     var workLeft = RuleEvaluation.mostWork
-    /// Where the rule is that is evaluated.
+    /// The place of the rule under evaluation.
     private var path: [String] = []
 
     init(
@@ -38,7 +40,7 @@
       self.recorder = recorder
     }
 
-    /// Whether a condition of a rule at a path holds.
+    /// Whether the condition of a rule at a path holds.
     mutating func holds(
       _ condition: TreeRuleExpression, at path: [String]
     ) throws(RuleFailure) -> Bool {
@@ -114,7 +116,7 @@
       return truth
     }
 
-    /// A value that is neither a place nor a branch.
+    /// Returns a value that is neither a place nor a branch.
     private mutating func plain(
       _ expression: TreeRuleExpression
     ) throws(RuleFailure) -> RuleValue {
@@ -159,7 +161,7 @@
       }
     }
 
-    /// A map is compared with null only.
+    /// A map can only be compared with null.
     private func isNull(_ one: RuleValue, _ other: RuleValue) throws(RuleFailure) -> Bool {
       guard one.isNull || other.isNull else { throw .wrongType("==") }
       return false
@@ -189,7 +191,7 @@
       }
     }
 
-    /// A part of a joined text. A whole number has no fraction there.
+    /// Returns a part of a joined text. A whole number has no fraction there.
     private func text(_ value: RuleValue) throws(RuleFailure) -> String {
       switch value {
       case .string(let text): text
@@ -335,7 +337,7 @@
       return String(decoding: result, as: UTF8.self)
     }
 
-    /// Where one text is in another, without overlaps.
+    /// Returns the places of one text in another, without overlaps.
     private mutating func places(
       of part: [UInt8], in bytes: [UInt8], onlyFirst: Bool
     ) throws(RuleFailure) -> [Int] {
@@ -421,7 +423,7 @@
 
     fileprivate var isText: Bool { if case .string = self { true } else { false } }
 
-    /// Whether it is made of other values.
+    /// Whether it contains other values.
     fileprivate var isComposed: Bool {
       switch self {
       case .list, .map, .set, .document, .difference, .unknown: true

@@ -1,20 +1,22 @@
-// Checked rules of a tree: what a place of database.rules.json says, and the expressions in it.
+// Checked tree rules: the rules of a place in database.rules.json, and the expressions in them.
 
 #if Server
-  /// A place of the rules.
+  import Ondol
+
+  /// A place in the rules.
   struct TreeRuleNode: Sendable {
     var read: TreeRule?
     var write: TreeRule?
     var validate: TreeRule?
-    /// The children that queries of this place are indexed by.
+    /// The children that index queries of this place.
     var indexes: [String] = []
     var children: [String: TreeRuleNode] = [:]
-    /// The rules of children without rules of their own. The child's name is in the slot.
+    /// The rules of children that have no rules of their own. The child's name is in the slot.
     var wildcard: TreeRuleWildcard?
-    /// Whether a `.validate` is here or below.
+    /// Whether this place or one below it has a `.validate`.
     var hasValidation = false
 
-    /// The rules of a child, and the slot that its name goes to.
+    /// Returns the rules of a child, and the slot for its name.
     func child(_ name: String) -> (node: TreeRuleNode, slot: Int?)? {
       if let index = children.index(forKey: name), isExactly(children[index].key, name) {
         return (children[index].value, nil)
@@ -42,18 +44,18 @@
     let span: RuleSpan
   }
 
-  /// An expression, ready to be evaluated.
+  /// An expression that is ready for evaluation.
   final class TreeRuleExpression: Sendable {
     enum Form: Sendable {
       case constant(RuleValue)
       case variable(TreeRuleVariable)
-      /// The name of a child that `$name` is for.
+      /// The name of the child that matches `$name`.
       case capture(Int)
       case member(TreeRuleExpression, String)
       case index(TreeRuleExpression, TreeRuleExpression)
       case call(TreeRuleMethod, TreeRuleExpression, [TreeRuleExpression])
       case hasChildren(TreeRuleExpression, [TreeRuleExpression])
-      case matches(TreeRuleExpression, RulePattern)
+      case matches(TreeRuleExpression, RegularExpression)
       case not(TreeRuleExpression)
       case negated(TreeRuleExpression)
       case binary(RuleOperator, TreeRuleExpression, TreeRuleExpression)
@@ -64,7 +66,7 @@
 
     let form: Form
     let span: RuleSpan
-    /// Expressions within each other, from here down.
+    /// The nesting of expressions from here down.
     let height: Int
 
     init(_ form: Form, _ span: RuleSpan, height: Int) {

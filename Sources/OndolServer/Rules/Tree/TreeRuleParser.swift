@@ -1,7 +1,9 @@
-// The expressions of rules of a tree: a part of JavaScript's, with === for == and patterns between
+// The expressions of tree rules: a part of JavaScript, with === for == and patterns between
 // slashes. A slash begins a pattern where a value is expected, and divides elsewhere.
 
 #if Server
+  import Ondol
+
   struct TreeRuleParser {
     private enum Token: Equatable {
       case name(String)
@@ -35,7 +37,7 @@
       RuleError(place: source.place(at: text.offset(index ?? start)), message: message)
     }
 
-    /// The whole text.
+    /// Reads the whole text.
     mutating func condition() throws(RuleError) -> TreeRuleExpression {
       let condition = try expression()
       guard token == .end else { throw error("the end of the expression is expected") }
@@ -59,7 +61,7 @@
       return try node(.choice(condition, first, second), from: begin, [condition, first, second])
     }
 
-    /// Parts between || or, below it, between &&.
+    /// Reads parts between || or, below it, between &&.
     private mutating func chain(_ mark: String) throws(RuleError) -> TreeRuleExpression {
       let begin = start
       let isAny = mark == "||"
@@ -213,7 +215,7 @@
       return true
     }
 
-    /// - Parameter beforePattern: whether a pattern follows, which is no sequence of tokens.
+    /// - Parameter beforePattern: whether a pattern follows, which is not a sequence of tokens.
     private mutating func expect(
       _ mark: String, beforePattern: Bool = false
     ) throws(RuleError) {
@@ -300,8 +302,8 @@
       throw error("a text has no end")
     }
 
-    /// `/pattern/` or `/pattern/i`, after an opening bracket that is the current token.
-    private mutating func pattern() throws(RuleError) -> RulePattern {
+    /// Reads `/pattern/` or `/pattern/i`, after an opening bracket that is the current token.
+    private mutating func pattern() throws(RuleError) -> RegularExpression {
       skipSpace()
       start = position
       guard byte(position) == UInt8(ascii: "/") else {
@@ -325,9 +327,10 @@
       return compiled
     }
 
-    private func compiled(_ text: String, _ foldsCase: Bool) throws(RuleError) -> RulePattern {
-      do throws(RulePatternError) {
-        return try RulePattern(text, foldsCase: foldsCase)
+    private func compiled(_ text: String, _ foldsCase: Bool) throws(RuleError) -> RegularExpression
+    {
+      do throws(RegularExpressionError) {
+        return try RegularExpression(text, foldsCase: foldsCase)
       } catch {
         throw self.error("the pattern is wrong: \(error.message)")
       }

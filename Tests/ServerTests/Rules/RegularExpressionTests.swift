@@ -2,6 +2,7 @@
 // slow.
 
 #if Server
+  import Ondol
   import OndolTestKit
   import Testing
 
@@ -52,7 +53,7 @@
       }
     }
 
-    /// All places where a match that begins at `start` can end.
+    /// All possible ends of a match that begins at `start`.
     func ends(_ text: [Character], from start: Int) -> Set<Int> {
       switch self {
       case .letter(let letter):
@@ -77,10 +78,10 @@
     }
   }
 
-  @Suite struct RulePatternTests {
+  @Suite struct RegularExpressionTests {
     private func whole(_ pattern: String, _ text: String) throws -> Bool {
       var work = 1_000_000
-      return try RulePattern(pattern).matchesWhole(text, work: &work)
+      return try RegularExpression(pattern).matchesWhole(text, work: &work)
     }
 
     @Test(arguments: Seeds.first(20))
@@ -88,7 +89,7 @@
       var random = SeededRandom(seed: seed)
       for _ in 0..<100 {
         let sample = Sample.random(&random, depth: 3)
-        let pattern = try RulePattern(sample.text)
+        let pattern = try RegularExpression(sample.text)
         for _ in 0..<10 {
           let text = String((0..<random.below(8)).map { _ in random.pick(["a", "b", "c"]) })
           let letters = Array(text)
@@ -108,16 +109,16 @@
     }
 
     @Test(arguments: Seeds.first(10))
-    func `What is found is leftmost, a match, and without overlaps`(seed: UInt64) throws {
+    func `Found matches are leftmost, valid, and without overlaps`(seed: UInt64) throws {
       var random = SeededRandom(seed: seed)
       for _ in 0..<300 {
         let sample = Sample.random(&random, depth: 2)
-        // One that also matches nothing may prefer that to what begins earlier.
+        // An alternative that also matches nothing may prefer that to an earlier beginning.
         if !sample.ends([], from: 0).isEmpty { continue }
         let letters = (0..<random.below(12)).map { _ in random.pick(["a", "b", "c"] as [Character])
         }
         var work = 1_000_000
-        let found = try RulePattern(sample.text)
+        let found = try RegularExpression(sample.text)
           .matches(in: letters.flatMap(\.unicodeScalars).map(\.value), work: &work)
         var start = 0
         for match in found {
@@ -143,7 +144,7 @@
     ) throws {
       var work = 1_000
       let scalars = text.unicodeScalars.map(\.value)
-      #expect(try RulePattern(pattern).matches(in: scalars, work: &work).first == range)
+      #expect(try RegularExpression(pattern).matches(in: scalars, work: &work).first == range)
     }
 
     @Test(arguments: [
@@ -165,8 +166,8 @@
       "(", ")", "[", "a**", "*a", "a{2,1}", "a{1001}", "(?=a)", "(?!a)", "(?<=a)", "\\1", "\\k",
       "[b-a]", "\\p{Greek}", "\\x4", "(?P<a", "[[:nope:]]", "\\", "(?z)",
     ])
-    func `What is not of the syntax is refused`(pattern: String) {
-      #expect(throws: RulePatternError.self) { try RulePattern(pattern) }
+    func `Text outside of the syntax is refused`(pattern: String) {
+      #expect(throws: RegularExpressionError.self) { try RegularExpression(pattern) }
     }
 
     @Test(arguments: [
@@ -176,12 +177,12 @@
     ])
     func `A pattern that would be large is refused soon`(pattern: String) {
       let start = ContinuousClock.now
-      #expect(throws: RulePatternError.self) { try RulePattern(pattern) }
+      #expect(throws: RegularExpressionError.self) { try RegularExpression(pattern) }
       #expect(ContinuousClock.now - start < .seconds(1))
     }
 
     @Test func `A pattern that makes backtracking exponential takes linear time`() throws {
-      let pattern = try RulePattern("(a+)+(a+)+b")
+      let pattern = try RegularExpression("(a+)+(a+)+b")
       var costs: [Int] = []
       for count in [1_000, 2_000, 4_000] {
         var work = 10_000_000
@@ -193,7 +194,7 @@
 
     @Test func `A text beyond the work is given up`() throws {
       var work = 100
-      let pattern = try RulePattern("(a|b|c)*")
+      let pattern = try RegularExpression("(a|b|c)*")
       #expect(!pattern.matchesWhole(String(repeating: "a", count: 1_000), work: &work))
       #expect(work < 0)
     }
