@@ -17,6 +17,7 @@ enum WatchKey: Hashable, Sendable {
   case groups(QueryShape, [AggregateField], [FieldPath], TextComparison?)
   case lookup(QueryShape, [LookupStep])
   case search(SearchWatchKey)
+  case pipeline([PipelineStage])
   /// Not shared: see ListeningSession.
   case session(ObjectIdentifier)
 }

@@ -32,6 +32,9 @@ struct DocumentView: ~Escapable {
     tag = root.tag
   }
 
+  /// A copy of the whole row.
+  var row: [UInt8] { octets.raw.array }
+
   /// The commit that last changed the document.
   var version: SequenceNumber { SequenceNumber(rawValue: word(at: 0)) }
   /// When it was last changed.

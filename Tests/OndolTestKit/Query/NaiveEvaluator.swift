@@ -1,6 +1,6 @@
-// What a query means, written a second time and without any of the code it is to judge: documents
-// are dictionaries, conditions are asked of values, everything is sorted. Slow and plain on
-// purpose; it shares only the values themselves with the library.
+// The meaning of a query, implemented a second time without any of the code under test: documents
+// are dictionaries, conditions examine values, everything is sorted. It is slow and simple on
+// purpose, and shares only the values themselves with the library.
 
 internal import Foundation
 package import Ondol
@@ -18,7 +18,7 @@ package struct ModelDocument: Sendable {
   var id: String { path[path.count - 1] }
 }
 
-/// Conditions as a test draws them.
+/// Random conditions of a test.
 package indirect enum ModelFilter: Sendable {
   case compare(field: [String], sign: String, operand: Value)
   case list(field: [String], sign: String, operands: [Value])
@@ -26,7 +26,7 @@ package indirect enum ModelFilter: Sendable {
   case any([ModelFilter])
 }
 
-/// A query as a test draws it.
+/// A random query of a test.
 package struct ModelQuery: Sendable {
   package var collection: [String]?
   package var group: String?
@@ -93,7 +93,7 @@ package struct NaiveEvaluator: Sendable {
     }
     var value = Value.map(document.fields)
     for name in field {
-      // Not by subscript: a dictionary takes two spellings of a name for one.
+      // Not by subscript, because a dictionary treats two spellings of a name as equal.
       guard case .map(let fields) = value,
         let next = fields.first(where: { $0.key.utf8.elementsEqual(name.utf8) })
       else { return nil }
@@ -165,7 +165,7 @@ package struct NaiveEvaluator: Sendable {
     return orders
   }
 
-  /// As the library writes a path, which fields with ranges are ordered by.
+  /// The path in the library's form, which orders fields with ranges.
   private func written(_ field: [String]) -> String {
     field.map { $0.utf8.allSatisfy { $0 < 0x80 } ? $0 : "`\($0)`" }.joined(separator: ".")
   }
@@ -197,7 +197,7 @@ package struct NaiveEvaluator: Sendable {
     return 0
   }
 
-  /// Where a type stands among the types.
+  /// The position of a type among the types.
   private func kind(_ value: Value) -> Int {
     switch value {
     case .null: 0
@@ -215,7 +215,8 @@ package struct NaiveEvaluator: Sendable {
     }
   }
 
-  private func order(_ left: Value, _ right: Value) -> Int {
+  /// Which value comes first.
+  package func order(_ left: Value, _ right: Value) -> Int {
     if kind(left) != kind(right) { return kind(left) - kind(right) }
     switch (left, right) {
     case (.boolean(let left), .boolean(let right)): return (left ? 1 : 0) - (right ? 1 : 0)
@@ -256,7 +257,7 @@ package struct NaiveEvaluator: Sendable {
     return Int64(exactly: right).map { sign(left, $0) } ?? (right > 0 ? -1 : 1)
   }
 
-  /// Exact: a double is written with every digit it has.
+  /// Exact: a double is written with all its digits.
   private func compare(_ left: Decimal, _ right: Value) -> Int {
     switch right {
     case .integer(let right): return sign(left, Decimal(right))
@@ -268,7 +269,7 @@ package struct NaiveEvaluator: Sendable {
     return compare("\(left)", String(format: "%.1074f", right))
   }
 
-  /// Of numbers that are written without exponents.
+  /// Compares numbers that are written without exponents.
   private func compare(_ left: String, _ right: String) -> Int {
     func parts(_ text: String) -> (isNegative: Bool, whole: String, fraction: String) {
       let digits = text.drop { $0 == "-" }

@@ -1,0 +1,210 @@
+// Comparisons and logic. Null and absent values are neither true nor false, as in SQL, except that
+// null equals null. An error counts only where it decides.
+
+extension ScalarFunction {
+  /// The functions that need not compute all their arguments.
+  func logic(
+    _ arguments: [CompiledExpression], in frame: EvaluationFrame
+  ) throws(ExpressionFailure) -> Value? {
+    switch self {
+    case .and: return try connected(arguments, in: frame, deciding: false)
+    case .or: return try connected(arguments, in: frame, deciding: true)
+    case .nor: return try connected(arguments, in: frame, deciding: true).inverted
+    case .xor: return try exclusive(arguments, in: frame)
+    case .not: return try truth(of: arguments[0], in: frame).map { .boolean(!$0) } ?? .null
+    case .conditional:
+      let holds = try truth(of: arguments[0], in: frame) == true
+      return try arguments[holds ? 1 : 2].value(in: frame)
+    case .switchOn: return try branch(arguments, in: frame)
+    case .exists: return .boolean(try arguments[0].value(in: frame) != nil)
+    case .isAbsent: return .boolean(try arguments[0].value(in: frame) == nil)
+    case .ifAbsent:
+      if let value = try arguments[0].value(in: frame) { return value }
+      return try arguments[1].value(in: frame)
+    case .isError, .ifError: return try guarded(arguments, in: frame)
+    default:
+      for argument in arguments {
+        if let value = try argument.value(in: frame), !value.isNull { return value }
+      }
+      return .null
+    }
+  }
+
+  private func guarded(
+    _ arguments: [CompiledExpression], in frame: EvaluationFrame
+  ) throws(ExpressionFailure) -> Value? {
+    let value: Value?
+    do throws(ExpressionFailure) {
+      value = try arguments[0].value(in: frame)
+    } catch {
+      return self == .isError ? .boolean(true) : try arguments[1].value(in: frame)
+    }
+    return self == .isError ? .boolean(false) : value
+  }
+
+  /// Nil when it is null or absent.
+  private func truth(
+    of argument: CompiledExpression, in frame: EvaluationFrame
+  ) throws(ExpressionFailure) -> Bool? {
+    switch try argument.value(in: frame) {
+    case .boolean(let value)?: return value
+    case nil, .null?: return nil
+    default: throw needs("a boolean")
+    }
+  }
+
+  /// `and` is decided by a false argument and `or` by a true one, whatever the others are.
+  private func connected(
+    _ arguments: [CompiledExpression], in frame: EvaluationFrame, deciding: Bool
+  ) throws(ExpressionFailure) -> Value {
+    var isUnknown = false
+    var failure: ExpressionFailure?
+    for argument in arguments {
+      do throws(ExpressionFailure) {
+        guard let value = try truth(of: argument, in: frame) else {
+          isUnknown = true
+          continue
+        }
+        if value == deciding { return .boolean(deciding) }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return isUnknown ? .null : .boolean(!deciding)
+  }
+
+  private func exclusive(
+    _ arguments: [CompiledExpression], in frame: EvaluationFrame
+  ) throws(ExpressionFailure) -> Value {
+    var (result, isUnknown) = (false, false)
+    for argument in arguments {
+      if let value = try truth(of: argument, in: frame) {
+        result = result != value
+      } else {
+        isUnknown = true
+      }
+    }
+    return isUnknown ? .null : .boolean(result)
+  }
+
+  /// The result after the first true condition, or the last argument when it has no condition.
+  private func branch(
+    _ arguments: [CompiledExpression], in frame: EvaluationFrame
+  ) throws(ExpressionFailure) -> Value? {
+    var place = 0
+    while place + 1 < arguments.count {
+      if try truth(of: arguments[place], in: frame) == true {
+        return try arguments[place + 1].value(in: frame)
+      }
+      place += 2
+    }
+    guard place < arguments.count else {
+      throw ExpressionFailure("switch_on: no condition is true, and there is no other result")
+    }
+    return try arguments[place].value(in: frame)
+  }
+
+  // MARK: - Comparing
+
+  func compared(_ values: [Value?]) throws(ExpressionFailure) -> Value? {
+    switch self {
+    case .equal: return .boolean(Self.areEqual(values[0], values[1]))
+    case .notEqual: return .boolean(!Self.areEqual(values[0], values[1]))
+    case .lessThan: return .boolean(Self.order(values).map { $0 < 0 } ?? false)
+    case .lessThanOrEqual:
+      return .boolean(Self.isEqualNull(values) || Self.order(values).map { $0 <= 0 } ?? false)
+    case .greaterThan: return .boolean(Self.order(values).map { $0 > 0 } ?? false)
+    case .greaterThanOrEqual:
+      return .boolean(Self.isEqualNull(values) || Self.order(values).map { $0 >= 0 } ?? false)
+    case .cmp: return .integer(Int64(Self.completeOrder(values[0], values[1]).signum()))
+    case .equalAny, .notEqualAny:
+      guard let list = values[1]?.array else { throw needs("an array") }
+      let isIn = list.contains { Self.areEqual(values[0], $0) }
+      return .boolean(isIn == (self == .equalAny))
+    case .maximum, .minimum: return extreme(values)
+    case .type: return values[0].map { .string(Self.typeName($0)) } ?? .null
+    case .isType:
+      guard let name = values[1]?.string else { throw needs("the name of a type") }
+      return values[0].map { .boolean(Self.isType(name, of: $0)) } ?? .null
+    default: throw ExpressionFailure(values[0]?.string ?? "an error that the pipeline asks for")
+    }
+  }
+
+  private static func areEqual(_ left: Value?, _ right: Value?) -> Bool {
+    guard let left, let right else { return false }
+    return left == right
+  }
+
+  /// The order of two values of one type; nil when neither is less, equal or greater.
+  private static func order(_ values: [Value?]) -> Int? {
+    guard let left = values[0], let right = values[1], !left.isNull,
+      ValueOrder.rank(left) == ValueOrder.rank(right), !left.isNotANumber, !right.isNotANumber
+    else { return nil }
+    return ValueOrder.compare(left, right)
+  }
+
+  /// Null and null, NaN and NaN: equal, though neither less nor greater.
+  private static func isEqualNull(_ values: [Value?]) -> Bool {
+    guard let left = values[0], let right = values[1] else { return false }
+    return left.isNull && right.isNull || left.isNotANumber && right.isNotANumber
+  }
+
+  /// The order by which rows are sorted: absent first, then by type.
+  static func completeOrder(_ left: Value?, _ right: Value?) -> Int {
+    switch (left, right) {
+    case (nil, nil): 0
+    case (nil, _): -1
+    case (_, nil): 1
+    case (let left?, let right?): ValueOrder.compare(left, right)
+    }
+  }
+
+  /// The greatest or least value, of a single array the one of its elements.
+  private func extreme(_ values: [Value?]) -> Value {
+    var candidates = values.compactMap(\.self)
+    if values.count == 1, let elements = candidates.first?.array { candidates = elements }
+    var found: Value?
+    for value in candidates where !value.isNull {
+      guard let known = found else {
+        found = value
+        continue
+      }
+      let order = ValueOrder.compare(value, known)
+      if self == .maximum ? order > 0 : order < 0 { found = value }
+    }
+    return found ?? .null
+  }
+
+  static func typeName(_ value: Value) -> String {
+    switch value {
+    case .null: "null"
+    case .boolean: "boolean"
+    case .integer: "int64"
+    case .double: "float64"
+    case .decimal: "decimal128"
+    case .timestamp: "timestamp"
+    case .string: "string"
+    case .bytes: "bytes"
+    case .reference: "reference"
+    case .geoPoint: "geo_point"
+    case .array: "array"
+    case .vector: "vector"
+    case .map: "map"
+    case .blob: "blob"
+    }
+  }
+
+  private static func isType(_ name: String, of value: Value) -> Bool {
+    if name == "number" { return ValueOrder.rank(value) == ValueOrder.rank(.integer(0)) }
+    return name == typeName(value)
+  }
+}
+
+extension Value {
+  var isNotANumber: Bool { double?.isNaN ?? false }
+
+  fileprivate var inverted: Value {
+    if case .boolean(let value) = self { .boolean(!value) } else { self }
+  }
+}

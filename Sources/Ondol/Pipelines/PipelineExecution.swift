@@ -1,0 +1,301 @@
+// Carries out a plan on one snapshot: builds the stages from the last to the first, and passes the
+// source's rows through them. Everything is synchronous and on one thread. A caller that must not
+// block its thread runs it on another one.
+
+internal import OndolEngine
+
+/// One plan on one snapshot.
+struct PipelineExecution {
+  private let plan: PipelinePlan
+  private let context: PipelineContext
+  private let depth: Int
+
+  init(_ plan: PipelinePlan, _ context: PipelineContext, depth: Int = 0) {
+    self.plan = plan
+    self.context = context
+    self.depth = depth
+  }
+
+  /// The rows of the result.
+  func rows() throws(DatabaseError) -> [PipelineRow] {
+    let collector = RowCollector()
+    try run(into: collector)
+    return collector.rows
+  }
+
+  /// Passes the rows of the result to a sink, and finishes it.
+  func run(into end: any RowSink) throws(DatabaseError) {
+    if depth == 0, context.counts.isEmpty {
+      context.counts = Array(repeating: 0, count: plan.rest.count + 1)
+    }
+    switch plan.source {
+    case .query(let shape): try run([shape], into: end)
+    case .database:
+      var shapes: [QueryShape] = []
+      for id in try context.rows.collectionGroupIDs() {
+        shapes.append(QueryShape(source: .group(ExactText(id))))
+      }
+      try run(shapes, into: end)
+    case .documents(let paths): try run(paths, into: counted(0, sink(plan.rest[...], end)))
+    case .literals(let literals):
+      try run(literals, into: counted(0, sink(plan.rest[...], end)))
+    case .search(let shape, let search):
+      try run(shape, search, into: counted(0, sink(plan.rest[...], end)))
+    }
+  }
+
+  // MARK: - Sources
+
+  /// Rows of queries: without a limit in the order in which they come, straight from their bytes.
+  private func run(_ shapes: [QueryShape], into end: any RowSink) throws(DatabaseError) {
+    if let shape = shapes.first, shapes.count == 1, shape.limit != nil {
+      let sink = counted(0, try sink(plan.rest[...], end))
+      var executor = try Executor(shape, in: context.database, context.rows)
+      try context.willRead(.query(executor))
+      for document in try executor.documents() {
+        try context.step()
+        guard let contents = document.contents else { continue }
+        guard try sink.take(PipelineRow(document.reference.place.get(), contents)) else { break }
+      }
+      return try sink.finish()
+    }
+    let head = try head(plan.rest[...], end)
+    var isDone = false
+    for shape in shapes where !isDone {
+      var executor = try Executor(shape, in: context.database, context.rows)
+      try context.willRead(.query(executor))
+      head.begin(executor.parts)
+      try visit(&executor, head, &isDone)
+    }
+    try head.finish()
+  }
+
+  /// Shows every document to the sink until it wants no more.
+  private func visit(
+    _ executor: inout Executor, _ head: any DocumentSink, _ isDone: inout Bool
+  ) throws(DatabaseError) {
+    var isFull = false
+    var failure: DatabaseError?
+    // A walk shows a document again, with its key, when the first call fails without one. Only the
+    // error of damaged bytes needs the key. Any other ends the walk, so no document counts twice.
+    func take(
+      _ view: borrowing DocumentView, _ key: RawSpan, _ part: Int
+    ) throws(DatabaseError) {
+      guard !isFull else { throw Self.enough }
+      if let failure { throw failure }
+      do throws(DatabaseError) {
+        try context.step()
+        isFull = try !head.take(view, key, part: part)
+      } catch {
+        if error.code != .dataLoss { failure = error }
+        throw error
+      }
+      if isFull { throw Self.enough }
+    }
+    do throws(DatabaseError) {
+      if head.needsKeys {
+        try executor.visitEach(take)
+      } else {
+        try executor.visitEachRow(take)
+      }
+    } catch {
+      guard isFull else { throw error }
+      isDone = true
+    }
+  }
+
+  private static let enough = DatabaseError(.aborted, "the stages want no more rows")
+
+  private func run(_ paths: [DocumentPath], into sink: any RowSink) throws(DatabaseError) {
+    let reader = DocumentReader(rows: context.rows)
+    var seen: Set<DocumentPath> = []
+    for path in paths where seen.insert(path).inserted {
+      try context.step()
+      try context.willRead(.document(path))
+      guard let contents = try reader.contents(of: path) else { continue }
+      guard try sink.take(PipelineRow(path, contents)) else { break }
+    }
+    try sink.finish()
+  }
+
+  private func run(
+    _ literals: [[AliasedExpression]], into sink: any RowSink
+  ) throws(DatabaseError) {
+    let none = PipelineRow([:])
+    for literal in literals {
+      let columns = try StageExpressions(literal.map(\.expression), of: "literals", context)
+      var fields: [String: Value] = [:]
+      for (column, value) in zip(literal, try columns.values(of: none)) {
+        if let value { fields[column.name] = value }
+      }
+      guard try sink.take(PipelineRow(fields)) else { break }
+    }
+    try sink.finish()
+  }
+
+  private func run(
+    _ shape: QueryShape, _ search: PipelineSearch, into sink: any RowSink
+  ) throws(DatabaseError) {
+    var query = Query(database: context.database, source: .success(shape.source))
+    if let limit = search.limit { query = query.limit(to: limit) }
+    let fields = search.fields.isEmpty ? try searchedFields(of: shape) : search.fields
+    try context.willRead(.query(try Executor(shape, in: context.database, context.rows)))
+    for match in try query.search(search.text, in: fields).matches(in: context.rows) {
+      try context.step()
+      guard let contents = match.document.contents else { continue }
+      var row = PipelineRow(try match.document.reference.place.get(), contents)
+      if let name = search.scoreField {
+        var fields = row.fields
+        fields.set(.double(match.score), at: name)
+        row = PipelineRow(row, fields: fields)
+      }
+      guard try sink.take(row) else { break }
+    }
+    try sink.finish()
+  }
+
+  /// The fields of the index of words with the most fields.
+  private func searchedFields(of shape: QueryShape) throws(DatabaseError) -> [FieldPath] {
+    var entries: [CollectionEntry] = []
+    switch shape.source {
+    case .collection(let path):
+      if let entry = try context.rows.entry(of: CollectionPattern(path)) { entries.append(entry) }
+    case .group(let id):
+      for family in try context.rows.catalog.families(withCollections: id, in: context.rows) {
+        entries += family.collections.filter { $0.key.collectionID == id }.values
+      }
+    }
+    let indexes = entries.flatMap(\.searches)
+    guard let widest = indexes.max(by: { $0.fields.count < $1.fields.count }) else {
+      throw DatabaseError(
+        .failedPrecondition, "the stage search: \(shape.source) has no index of words")
+    }
+    return widest.fields.map { FieldPath($0.names) }
+  }
+
+  // MARK: - Stages
+
+  private func counted(_ place: Int, _ next: any RowSink) -> any RowSink {
+    depth == 0 ? RowCounter(context, place, next) : next
+  }
+
+  /// The stages that take documents as bytes: conditions, and one that decodes what it needs.
+  private func head(
+    _ stages: ArraySlice<PipelineStage>, _ end: any RowSink
+  ) throws(DatabaseError) -> any DocumentSink {
+    let place = stages.startIndex
+    let made: any DocumentSink
+    switch stages.first {
+    case .filter(let condition)?:
+      made = try DocumentFilter(condition, context, head(stages.dropFirst(), end))
+    case .select(let columns)?:
+      made = try DocumentProjection(
+        columns, context, counted(place + 1, sink(stages.dropFirst(), end)))
+    case .aggregate(let aggregates, let groups)?:
+      made = try AggregateOperator(
+        aggregates, groups: groups, context, counted(place + 1, sink(stages.dropFirst(), end)))
+    case .distinct(let groups)?:
+      made = try AggregateOperator(
+        distinct: groups, context, counted(place + 1, sink(stages.dropFirst(), end)))
+    default: made = DocumentCopying(try sink(stages, end))
+    }
+    return depth == 0 ? DocumentCounter(context, place, made) : made
+  }
+
+  /// The sink that carries out the stages and passes their rows to `end`.
+  private func sink(
+    _ stages: ArraySlice<PipelineStage>, _ end: any RowSink
+  ) throws(DatabaseError) -> any RowSink {
+    var next = end
+    for place in stages.indices.reversed() {
+      let wanted = Self.wanted(after: stages[(place + 1)...])
+      next = try made(stages[place], counted(place + 1, next), wanted: wanted)
+    }
+    return next
+  }
+
+  /// Rows that the stages want at most.
+  private static func wanted(after stages: ArraySlice<PipelineStage>) -> Int {
+    var skipped = 0
+    for stage in stages {
+      switch stage {
+      case .offset(let count):
+        let (sum, overflow) = skipped.addingReportingOverflow(count)
+        skipped = overflow ? .max : sum
+      case .limit(let count):
+        let (sum, overflow) = skipped.addingReportingOverflow(count)
+        return overflow ? .max : sum
+      default: return .max
+      }
+    }
+    return .max
+  }
+
+  private func made(
+    _ stage: PipelineStage, _ next: any RowSink, wanted: Int
+  ) throws(DatabaseError) -> any RowSink {
+    switch stage {
+    case .filter(let condition): return try FilterOperator(condition, context, next)
+    case .select(let columns):
+      return try ProjectionOperator(columns, keepsFields: false, context, next)
+    case .addFields(let columns):
+      return try ProjectionOperator(columns, keepsFields: true, context, next)
+    case .removeFields(let fields): return try RemovalOperator(fields, next)
+    case .replaceWith(let map, let replacement):
+      return try ReplacementOperator(map, replacement, context, next)
+    case .sort(let orders): return try SortOperator(orders, limit: wanted, context, next)
+    case .offset(let count): return PartOperator(offset: count, limit: .max, next)
+    case .limit(let count): return PartOperator(offset: 0, limit: count, next)
+    case .aggregate(let aggregates, let groups):
+      return try AggregateOperator(aggregates, groups: groups, context, next)
+    case .distinct(let groups): return try AggregateOperator(distinct: groups, context, next)
+    case .unnest(let array, let indexField):
+      return try UnnestOperator(array, indexField: indexField, context, next)
+    case .union(let others):
+      let other = try PipelinePlan(others, depth: depth + 1)
+      return UnionOperator(PipelineExecution(other, context, depth: depth + 1), next)
+    case .sample(let sample): return SampleOperator(sample, context, next)
+    case .findNearest(let search): return try NearestOperator(search, context, next)
+    case .lookup(let lookup): return try LookupOperator(lookup, context, next)
+    case .window(let windows, let groups, let orders):
+      return try WindowOperator(windows, groups: groups, orders: orders, context, next)
+    case .collection, .collectionGroup, .database, .documents, .literals, .search:
+      preconditionFailure("a plan has its source, and a search after it, apart")
+    }
+  }
+}
+
+/// `union`: the rows of another pipeline after those of this one.
+private final class UnionOperator: RowSink {
+  private let other: PipelineExecution
+  private let next: any RowSink
+  private var isFull = false
+
+  init(_ other: PipelineExecution, _ next: any RowSink) {
+    self.other = other
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    isFull = try !next.take(row)
+    return !isFull
+  }
+
+  func finish() throws(DatabaseError) {
+    if !isFull { try other.run(into: Forwarding(next)) }
+    try next.finish()
+  }
+
+  /// Passes rows on, and leaves the end to the stage that it belongs to.
+  private final class Forwarding: RowSink {
+    private let next: any RowSink
+
+    init(_ next: any RowSink) {
+      self.next = next
+    }
+
+    func take(_ row: PipelineRow) throws(DatabaseError) -> Bool { try next.take(row) }
+
+    func finish() {}
+  }
+}

@@ -1,0 +1,333 @@
+// Divides a pipeline into the part that a query serves and the stages after it. The longest prefix
+// of conditions, orders and limits that queries have becomes one query, so the planner finds
+// indexes for it. A condition may be served in part: then the query finds a superset, and the stage
+// stays to decide.
+
+/// A pipeline, checked and divided.
+struct PipelinePlan: Sendable {
+  /// Where the rows come from.
+  enum Source: Sendable {
+    case query(QueryShape)
+    /// The queries of all collections, which have this shape except for its source.
+    case database
+    case documents([DocumentPath])
+    case literals([[AliasedExpression]])
+    case search(QueryShape, PipelineSearch)
+  }
+
+  let source: Source
+  /// The stages that a query serves, wholly or in part, and the source.
+  let served: [PipelineStage]
+  /// The stages after the query.
+  let rest: [PipelineStage]
+
+  /// Stages of a pipeline, with those of the pipelines in it.
+  static let mostStages = 500
+  /// Pipelines within pipelines.
+  static let mostNesting = 10
+  /// Documents that a query sorts or limits; more are left to the stages.
+  private static let mostLimited = 10_000
+
+  /// Throws `.invalidArgument` for stages in a wrong order or with wrong arguments.
+  init(_ stages: [PipelineStage]) throws(DatabaseError) {
+    guard Self.count(stages) <= Self.mostStages else {
+      throw DatabaseError(
+        .invalidArgument, "a pipeline has at most \(Self.mostStages) stages")
+    }
+    try self.init(stages, depth: 0)
+  }
+
+  init(_ stages: [PipelineStage], depth: Int) throws(DatabaseError) {
+    guard depth <= Self.mostNesting else {
+      throw DatabaseError(
+        .invalidArgument, "pipelines are nested more than \(Self.mostNesting) deep")
+    }
+    guard let first = stages.first, first.isSource else {
+      throw DatabaseError(
+        .invalidArgument,
+        "a pipeline begins with collection, collection_group, database, documents or literals")
+    }
+    for stage in stages.dropFirst() {
+      guard !stage.isSource else {
+        throw DatabaseError(.invalidArgument, "\(stage.name) can only be a pipeline's first stage")
+      }
+      try stage.check()
+    }
+    var rest = Array(stages.dropFirst())
+    var served = [first]
+    switch first {
+    case .collection(let path):
+      source = try Self.source(.collection(path), &served, &rest)
+    case .collectionGroup(let id):
+      _ = try CollectionPath(segments: [id])
+      source = try Self.source(.group(ExactText(id)), &served, &rest)
+    case .documents(let paths): source = .documents(paths)
+    case .literals(let rows): source = .literals(rows)
+    default: source = .database
+    }
+    for case .search in rest {
+      throw DatabaseError(
+        .invalidArgument, "search is the second stage, after collection or collection_group")
+    }
+    self.served = served
+    self.rest = rest
+  }
+
+  private static func count(_ stages: [PipelineStage]) -> Int {
+    stages.reduce(stages.count) { count, stage in
+      if case .union(let others) = stage { count + Self.count(others) } else { count }
+    }
+  }
+
+  private static func source(
+    _ place: QueryShape.Source, _ served: inout [PipelineStage], _ rest: inout [PipelineStage]
+  ) throws(DatabaseError) -> Source {
+    var shape = QueryShape(source: place)
+    if case .search(let search)? = rest.first {
+      served.append(rest.removeFirst())
+      return .search(shape, search)
+    }
+    var prefix = QueryPrefix()
+    while let stage = rest.first, prefix.add(stage) {
+      served.append(stage)
+      rest.removeFirst()
+    }
+    prefix.finish(&served, &rest, mostLimited: mostLimited)
+    prefix.apply(to: &shape)
+    return .query(shape)
+  }
+}
+
+/// Grows by stages as long as they are a query's.
+private struct QueryPrefix {
+  private var filters: [FilterTree] = []
+  /// Conditions that the query serves in part.
+  private var residual: [PipelineStage] = []
+  private var orders: [PipelineOrdering] = []
+  private var offset = 0
+  private var limit: Int?
+
+  /// Adds a stage; false when it is none of a query's.
+  mutating func add(_ stage: PipelineStage) -> Bool {
+    switch stage {
+    case .filter(let condition) where orders.isEmpty && offset == 0 && limit == nil:
+      guard let filter = QueryCondition(condition) else { return false }
+      filters.append(filter.tree)
+      if !filter.isExact { residual.append(stage) }
+      return true
+    case .sort(let wanted) where orders.isEmpty && offset == 0 && limit == nil && residual.isEmpty:
+      guard wanted.allSatisfy({ Self.field($0) != nil }) else { return false }
+      orders = wanted
+      return true
+    case .offset(let count) where offset == 0 && limit == nil && residual.isEmpty:
+      offset = count
+      return true
+    case .limit(let count) where limit == nil && residual.isEmpty:
+      limit = count
+      return true
+    default: return false
+    }
+  }
+
+  /// Gives back what a query would serve worse than the stages: without a limit, an order needs all
+  /// documents in memory, whose bytes the sort stage bounds.
+  mutating func finish(
+    _ served: inout [PipelineStage], _ rest: inout [PipelineStage], mostLimited: Int
+  ) {
+    let (wanted, overflow) = (limit ?? .max).addingReportingOverflow(offset)
+    if overflow || wanted > mostLimited {
+      while let last = served.last {
+        switch last {
+        case .sort, .offset, .limit:
+          rest.insert(last, at: 0)
+          served.removeLast()
+          continue
+        default: break
+        }
+        break
+      }
+      (orders, offset, limit) = ([], 0, nil)
+    }
+    rest.insert(contentsOf: residual, at: 0)
+  }
+
+  static func field(_ order: PipelineOrdering) -> QueryField? {
+    guard case .field(let field) = order.expression.form, field.problem == nil else { return nil }
+    switch field.form {
+    case .names(let names): return .field(names)
+    case .name: return .documentID
+    case .createTime, .updateTime: return nil
+    }
+  }
+
+  func apply(to shape: inout QueryShape) {
+    shape.filters = filters
+    shape.limit = limit
+    shape.offset = offset
+    // Conditions that must all hold: a document that meets them has their fields.
+    var present: [QueryField] = []
+    var others: [QueryField] = []
+    for tree in filters.flatMap(\.conjuncts) {
+      if case .field(let filter) = tree {
+        present.append(filter.field)
+      } else {
+        others += tree.fieldFilters.filter(\.isInequality).map(\.field)
+      }
+    }
+    for order in orders {
+      guard let field = Self.field(order) else { continue }
+      // Rows without the field come as if they had the least value.
+      let missing: MissingPlacement =
+        present.contains(field) || field == .documentID
+        ? .excluded : order.descending ? .last : .first
+      shape.orders.append(
+        SortOrder(field: field, descending: order.descending, missing: missing))
+    }
+    // A query leaves out documents without a field that it has an inequality on, even one that is
+    // an alternative.
+    for field in others where !present.contains(field) && !shape.orders.orders(by: field) {
+      shape.orders.append(SortOrder(field: field, missing: .first))
+    }
+  }
+}
+
+/// A condition of a query that holds at least wherever an expression is true.
+private struct QueryCondition {
+  var tree: FilterTree
+  /// Whether it holds only there.
+  var isExact: Bool
+
+  init?(_ expression: PipelineExpression) {
+    guard case .function(let name, let arguments) = expression.form else { return nil }
+    switch name {
+    case "and": self.init(all: arguments)
+    case "or": self.init(any: arguments)
+    default: self.init(comparison: name, arguments)
+    }
+  }
+
+  private init?(all arguments: [PipelineExpression]) {
+    let conditions = arguments.map { QueryCondition($0) }
+    let known = conditions.compactMap(\.self)
+    guard !known.isEmpty else { return nil }
+    tree = .all(known.map(\.tree))
+    isExact = known.count == conditions.count && known.allSatisfy(\.isExact)
+  }
+
+  private init?(any arguments: [PipelineExpression]) {
+    let conditions = arguments.compactMap { QueryCondition($0) }
+    guard !conditions.isEmpty, conditions.count == arguments.count else { return nil }
+    tree = .any(conditions.map(\.tree))
+    isExact = conditions.allSatisfy(\.isExact)
+  }
+
+  private init?(comparison name: String, _ arguments: [PipelineExpression]) {
+    guard arguments.count == 2, let sides = Self.sides(name, arguments),
+      let found = Self.condition(sides.name, sides.operand)
+    else { return nil }
+    tree = .field(FieldFilter(field: .field(sides.field), condition: found.condition))
+    isExact = found.isExact
+  }
+
+  /// The field and the constant, in this order; the comparison is turned around when they are not.
+  private static func sides(
+    _ name: String, _ arguments: [PipelineExpression]
+  ) -> (name: String, field: FieldNames, operand: Value)? {
+    if let field = names(arguments[0]), let operand = constant(arguments[1]) {
+      return (name, field, operand)
+    }
+    let turned = [
+      "equal": "equal", "less_than": "greater_than", "greater_than": "less_than",
+      "less_than_or_equal": "greater_than_or_equal",
+      "greater_than_or_equal": "less_than_or_equal",
+    ]
+    guard let name = turned[name], let field = names(arguments[1]),
+      let operand = constant(arguments[0])
+    else { return nil }
+    return (name, field, operand)
+  }
+
+  private static func names(_ expression: PipelineExpression) -> FieldNames? {
+    guard case .field(let field) = expression.form, field.problem == nil,
+      case .names(let names) = field.form
+    else { return nil }
+    return names
+  }
+
+  /// A constant, or an array of constants.
+  private static func constant(_ expression: PipelineExpression) -> Value? {
+    switch expression.form {
+    case .constant(let value): return value
+    case .function("array", let elements):
+      let values = elements.compactMap { constant($0) }
+      return values.count == elements.count ? .array(values) : nil
+    default: return nil
+    }
+  }
+
+  private static func condition(
+    _ name: String, _ operand: Value
+  ) -> (condition: FieldFilter.Condition, isExact: Bool)? {
+    // Nothing is less or greater than null or NaN.
+    let isOrdered = !operand.isNull && !operand.isNotANumber
+    switch name {
+    case "equal": return (.equal(operand), true)
+    case "greater_than": return isOrdered ? (.greater(operand), true) : nil
+    case "greater_than_or_equal": return isOrdered ? (.greaterOrEqual(operand), true) : nil
+    // Queries take NaN for the least number, and pipelines for none.
+    case "less_than": return isOrdered ? (.less(operand), false) : nil
+    case "less_than_or_equal": return isOrdered ? (.lessOrEqual(operand), false) : nil
+    case "equal_any":
+      return operand.array.map { (.isIn($0.sortedWithoutDuplicates), true) }
+    case "array_contains": return (.arrayContains(operand), true)
+    case "array_contains_any":
+      return operand.array.map { (.arrayContainsAny($0.sortedWithoutDuplicates), true) }
+    case "starts_with":
+      return operand.string.map { (.hasPrefix(ExactText($0)), true) }
+    default: return nil
+    }
+  }
+}
+
+extension PipelineStage {
+  /// Throws `.invalidArgument` for arguments that no row can change.
+  func check() throws(DatabaseError) {
+    switch self {
+    case .offset(let count) where count < 0, .limit(let count) where count < 0:
+      throw DatabaseError(.invalidArgument, "the stage \(name) must not be negative: \(count)")
+    case .sample(.rows(let count)) where count < 0:
+      throw DatabaseError(.invalidArgument, "the stage sample must not be negative: \(count)")
+    case .sample(.share(let share)) where !(0...1).contains(share):
+      throw DatabaseError(
+        .invalidArgument, "the stage sample keeps a share from 0 to 1, not \(share)")
+    case .findNearest(let search):
+      if let limit = search.limit, limit < 1 {
+        throw DatabaseError(.invalidArgument, "find_nearest finds 1 row or more, not \(limit)")
+      }
+    case .sort(let orders) where orders.isEmpty:
+      throw DatabaseError(.invalidArgument, "the stage sort needs an expression")
+    case .select(let columns), .addFields(let columns), .distinct(let columns):
+      try Self.checkNames(columns.map(\.name), in: name)
+      if case .distinct = self, columns.isEmpty {
+        throw DatabaseError(.invalidArgument, "the stage distinct needs a field")
+      }
+    case .aggregate(let aggregates, let groups):
+      try Self.checkNames(aggregates.map(\.name) + groups.map(\.name), in: name)
+    case .window(let windows, _, _): try Self.checkNames(windows.map(\.name), in: name)
+    default: break
+    }
+  }
+
+  private static func checkNames(_ names: [String], in stage: String) throws(DatabaseError) {
+    var seen: Set<String> = []
+    for name in names {
+      guard !name.isEmpty else {
+        throw DatabaseError(.invalidArgument, "the stage \(stage) has a column without a name")
+      }
+      guard seen.insert(name).inserted else {
+        throw DatabaseError(
+          .invalidArgument, "the stage \(stage) has two columns named \"\(name)\"", field: name)
+      }
+    }
+  }
+}

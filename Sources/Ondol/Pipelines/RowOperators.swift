@@ -1,0 +1,261 @@
+// Stages that pass rows on one by one and keep none: where, select, add_fields, remove_fields,
+// replace_with, offset, limit, unnest, and sample by a share.
+
+/// `where`: rows for which the condition is true. An error in it is false.
+final class FilterOperator: RowSink {
+  private let condition: StageExpressions
+  private let next: any RowSink
+
+  init(
+    _ condition: PipelineExpression, _ context: PipelineContext, _ next: any RowSink
+  ) throws(DatabaseError) {
+    self.condition = try StageExpressions([condition], of: "where", context)
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    condition.load(row)
+    return condition.isTrue ? try next.take(row) : true
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `select` and `add_fields`: computed columns, instead of the row's fields or over them.
+final class ProjectionOperator: RowSink {
+  private let columns: StageExpressions
+  private let names: [String]
+  private let keepsFields: Bool
+  private let next: any RowSink
+
+  init(
+    _ columns: [AliasedExpression], keepsFields: Bool, _ context: PipelineContext,
+    _ next: any RowSink
+  ) throws(DatabaseError) {
+    self.columns = try StageExpressions(
+      columns.map(\.expression), of: keepsFields ? "add_fields" : "select", context)
+    names = columns.map(\.name)
+    self.keepsFields = keepsFields
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    let values = try columns.values(of: row)
+    guard keepsFields else {
+      return try next.take(PipelineRow(row.path, row.stamps, fields: columns(values)))
+    }
+    var fields = row.fields
+    for (name, value) in zip(names, values) { fields.set(value, at: name) }
+    return try next.take(PipelineRow(row, fields: fields))
+  }
+
+  /// A row of these values and nothing else.
+  func columns(_ values: [Value?]) -> [String: Value] {
+    var fields = [String: Value](minimumCapacity: names.count)
+    for (name, value) in zip(names, values) { if let value { fields[name] = value } }
+    return fields
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+extension [String: Value] {
+  /// Sets a column. A path leads into maps, unless the row has a column of that very name. An
+  /// absent value removes the column.
+  mutating func set(_ value: Value?, at name: String) {
+    if self[exactly: name] == nil, name.utf8.contains(UInt8(ascii: ".")),
+      let names = try? FieldPath(name).names(), names.count > 1
+    {
+      put(value, along: names[...])
+    } else {
+      self[name] = value
+    }
+  }
+
+  /// Puts a value at the end of a path, or removes what is there when it is nil.
+  mutating func put(_ value: Value?, along names: ArraySlice<String>) {
+    guard let name = names.first else { return }
+    guard names.count > 1 else {
+      self[name] = value
+      return
+    }
+    let inner = self[exactly: name]?.map
+    // Nothing is made only to be removed.
+    guard value != nil || inner != nil else { return }
+    var nested = inner ?? [:]
+    nested.put(value, along: names.dropFirst())
+    self[name] = .map(nested)
+  }
+}
+
+/// `remove_fields`: rows without some fields.
+final class RemovalOperator: RowSink {
+  private let fields: [PipelineField]
+  private let next: any RowSink
+
+  init(_ fields: [PipelineField], _ next: any RowSink) throws(DatabaseError) {
+    for field in fields { if let problem = field.problem { throw problem } }
+    self.fields = fields
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    var values = row.fields
+    for field in fields {
+      guard case .names(let names) = field.form else { continue }
+      if names.count > 1, values[exactly: field.description] != nil {
+        values[field.description] = nil
+      } else {
+        values.put(nil, along: names[...])
+      }
+    }
+    return try next.take(PipelineRow(row, fields: values))
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `replace_with`: rows that become a map.
+final class ReplacementOperator: RowSink {
+  private let map: StageExpressions
+  private let replacement: MapReplacement
+  private let next: any RowSink
+
+  init(
+    _ map: PipelineExpression, _ replacement: MapReplacement, _ context: PipelineContext,
+    _ next: any RowSink
+  ) throws(DatabaseError) {
+    self.map = try StageExpressions([map], of: "replace_with", context)
+    self.replacement = replacement
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    map.load(row)
+    guard let fields = try map.value(0)?.map else {
+      throw DatabaseError(.invalidArgument, "the stage replace_with: a row's value is no map")
+    }
+    switch replacement {
+    case .fullReplace: return try next.take(PipelineRow(row, fields: fields))
+    case .mergeOverwriting:
+      return try next.take(
+        PipelineRow(row, fields: row.fields.merging(fields) { _, new in new }))
+    case .mergeKeeping:
+      return try next.take(
+        PipelineRow(row, fields: row.fields.merging(fields) { own, _ in own }))
+    }
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `offset` and `limit`: all but the first rows, or only the first.
+final class PartOperator: RowSink {
+  private var skipped: Int
+  private var left: Int
+  private let next: any RowSink
+
+  init(offset: Int, limit: Int, _ next: any RowSink) {
+    skipped = offset
+    left = limit
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    guard skipped == 0 else {
+      skipped -= 1
+      return true
+    }
+    guard left > 0 else { return false }
+    left -= 1
+    let wantsMore = try next.take(row)
+    return wantsMore && left > 0
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `unnest`: a row for each element of an array.
+final class UnnestOperator: RowSink {
+  private let array: StageExpressions
+  private let name: String
+  private let indexField: String?
+  private let next: any RowSink
+
+  init(
+    _ array: AliasedExpression, indexField: String?, _ context: PipelineContext,
+    _ next: any RowSink
+  ) throws(DatabaseError) {
+    self.array = try StageExpressions([array.expression], of: "unnest", context)
+    name = array.name
+    self.indexField = indexField
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    array.load(row)
+    let value = try array.value(0)
+    let fields = row.fields
+    guard let elements = value?.array else {
+      // What is no array stays one row, without a position.
+      return try pass(row, fields, value, .null)
+    }
+    for (place, element) in elements.enumerated() {
+      guard try pass(row, fields, element, .integer(Int64(place))) else { return false }
+    }
+    return true
+  }
+
+  private func pass(
+    _ row: PipelineRow, _ fields: [String: Value], _ value: Value?, _ index: Value
+  ) throws(DatabaseError) -> Bool {
+    var fields = fields
+    fields.set(value, at: name)
+    if let indexField { fields.set(index, at: indexField) }
+    return try next.take(PipelineRow(row, fields: fields))
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `sample`: rows by chance, each with a probability, or a number of them.
+final class SampleOperator: RowSink {
+  private let sample: PipelineSample
+  private let context: PipelineContext
+  private let frame: EvaluationFrame
+  private let next: any RowSink
+  private var kept: [PipelineRow] = []
+  private var seen = 0
+
+  init(_ sample: PipelineSample, _ context: PipelineContext, _ next: any RowSink) {
+    self.sample = sample
+    self.context = context
+    self.next = next
+    frame = context.frame(variables: 0)
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    switch sample {
+    case .share(let share): return frame.nextRandom() < share ? try next.take(row) : true
+    case .rows(let count):
+      seen += 1
+      if kept.count < count {
+        kept.append(row)
+        try context.keep(row.memoryBytes, in: "sample")
+      } else {
+        // Each row so far stays with the same probability: a reservoir.
+        let place = Int(context.database.random(below: Int64(seen)))
+        if place < count {
+          try context.keep(row.memoryBytes - kept[place].memoryBytes, in: "sample")
+          kept[place] = row
+        }
+      }
+      return true
+    }
+  }
+
+  func finish() throws(DatabaseError) {
+    for row in kept { guard try next.take(row) else { break } }
+    try next.finish()
+  }
+}
