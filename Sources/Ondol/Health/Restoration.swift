@@ -94,8 +94,7 @@ package final class Restoration: @unchecked Sendable {
           ? "storage paths come first" : "the collections are not in order")
     }
     lastDeclared = collection
-    let isOfMigrations = pattern == MigrationRows.pattern
-    if !collection.isStorage, !isOfMigrations {
+    if !collection.isStorage, !HiddenRows.hasRecords(pattern) {
       // Checked like an app's collection, with an id that any document may have between two.
       _ = try CollectionPath(
         segments: Array(collection.pattern.map { [$0] }.joined(separator: ["x"])))
@@ -287,9 +286,9 @@ package final class Restoration: @unchecked Sendable {
       }
       return path
     }
-    if pattern == MigrationRows.pattern {
-      guard let path = MigrationRows.document(named: name) else {
-        throw refusal("\"\(name)\" records no migration")
+    if HiddenRows.hasRecords(pattern) {
+      guard let path = HiddenRows.record(named: name, in: pattern) else {
+        throw refusal("\"\(name)\" is no record of the database's own in \(pattern)")
       }
       return path
     }

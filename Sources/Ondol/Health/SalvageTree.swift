@@ -13,7 +13,8 @@ struct SalvageTree {
   private var leaf: [UInt8]?
 
   static func hasRows(in keyspace: Keyspace) -> Bool {
-    keyspace == .tree || keyspace == .closeOperations || keyspace == .treeIndexes
+    keyspace == .tree || keyspace == .closeOperations || keyspace == .connectionOperations
+      || keyspace == .treeIndexes
   }
 
   /// Whether a row is written into the new database; the rows come in the order of their keys.
@@ -23,9 +24,10 @@ struct SalvageTree {
     case .treeIndexes:
       return (try? TreeIndexDefinition(declarationKey: row.key.bytes)) != nil
     default:
+      let owner = keyspace == .connectionOperations ? CloseOperations.connectionLength : 0
       return
         (try? CloseOperations.operation(
-          at: Array(row.key.dropFirst(Keyspace.prefixLength)), row.value.bytes)) != nil
+          at: Array(row.key.dropFirst(Keyspace.prefixLength + owner)), row.value.bytes)) != nil
     }
   }
 

@@ -51,6 +51,9 @@ struct TreeCheck: SteppedCheck {
     indexes = try TreeIndexDefinition.all(in: rows)
     let owners: [Int64?] = try CloseOperations.owners(in: rows) + [nil]
     for owner in owners { _ = try CloseOperations(of: owner).all(in: rows) }
+    for operations in try CloseOperations.ofConnections(in: rows) {
+      _ = try operations.all(in: rows)
+    }
     for index in indexes { try count(index) }
   }
 

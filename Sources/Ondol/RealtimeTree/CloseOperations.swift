@@ -107,6 +107,13 @@ extension TreeReference {
 struct CloseOperations {
   /// The prefix of their keys.
   private let prefix: [UInt8]
+  /// On a store, the process that they belong to.
+  let process: Int64?
+  /// The connection for whose end they are; nil for closing the database.
+  let connection: UInt64?
+
+  /// Bytes of a key that name a connection and its process.
+  static let connectionLength = 16
 
   /// - Parameter process: on a store, the process that they belong to.
   init(of process: Int64?) {
@@ -116,6 +123,18 @@ struct CloseOperations {
       prefix.appendBigEndian(process)
     }
     self.prefix = prefix
+    self.process = process
+    connection = nil
+  }
+
+  /// The operations for the end of a connection.
+  init(of process: Int64?, connection: UInt64) {
+    var prefix = Keyspace.connectionOperations.prefix
+    prefix.appendBigEndian(process ?? 0)
+    prefix.appendBigEndian(connection)
+    self.prefix = prefix
+    self.process = process
+    self.connection = connection
   }
 
   private func key(_ path: TreePath) -> [UInt8] {
@@ -185,6 +204,29 @@ struct CloseOperations {
       isThere = try walk.next(from: KeyRange(prefix: next).upper)
     }
     return owners
+  }
+
+  /// The operations of all connections, including those of other processes.
+  static func ofConnections(in rows: Rows) throws(DatabaseError) -> [CloseOperations] {
+    let start = Keyspace.connectionOperations.prefix
+    var walk = RangeWalk(rows, [KeyRange(prefix: start)])
+    var found: [CloseOperations] = []
+    var isThere = try walk.next()
+    while isThere {
+      do throws(MalformedBytes) {
+        var reader = ByteReader(walk.cursor.key)
+        _ = try reader.take(start.count)
+        let process = Int64(bigEndian: try reader.littleEndian())
+        let connection = UInt64(bigEndian: try reader.littleEndian())
+        found.append(
+          CloseOperations(of: process == 0 ? nil : process, connection: connection))
+      } catch {
+        throw DatabaseError(tree: error)
+      }
+      guard let next = found.last else { break }
+      isThere = try walk.next(from: KeyRange(prefix: next.prefix).upper)
+    }
+    return found
   }
 
   /// Adds all operations to the batch, each once.
@@ -266,35 +308,72 @@ extension Database {
   /// died.
   func carryOutCloseOperationsOfNobody() async {
     if engine.isOnStore { return await carryOutCloseOperationsOfOthers() }
-    await carryOut([CloseOperations(of: nil)])
+    await carryOut([CloseOperations(of: nil)] + connectionOperations { _ in true })
   }
 
   /// Carries out the close operations. One that fails is logged and stays for the next time.
   func carryOutCloseOperations() async {
     guard !engine.isReadOnly else { return }
-    await carryOut([CloseOperations(of: engine.process)])
+    let process = engine.process
+    let ofConnections = await connectionOperations { $0.process == process }
+    await carryOut(ofConnections + [CloseOperations(of: process)])
+  }
+
+  /// Carries out the operations of a connection that has ended.
+  func carryOutOperations(ofEnded connection: UInt64) async {
+    _ = endedConnections.withLock { $0.insert(connection) }
+    await carryOutOperationsOfEnded()
+  }
+
+  /// Carries out the operations of the connections that have ended, as far as that is possible now.
+  private func carryOutOperationsOfEnded() async {
+    for connection in endedConnections.withLock({ $0 }) {
+      let operations = CloseOperations(of: engine.process, connection: connection)
+      guard await carryOut([operations]) else { continue }
+      _ = endedConnections.withLock { $0.remove(connection) }
+    }
+  }
+
+  /// The operations of those connections that `isIncluded` selects; none when they cannot be read,
+  /// which is logged.
+  private func connectionOperations(
+    _ isIncluded: (CloseOperations) -> Bool
+  ) async -> [CloseOperations] {
+    do throws(DatabaseError) {
+      return try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+        try CloseOperations.ofConnections(in: rows)
+      }.filter(isIncluded)
+    } catch {
+      report(error)
+      return []
+    }
   }
 
   /// On a store, carries out the close operations of processes that have died.
   func carryOutCloseOperationsOfOthers() async {
+    await carryOutOperationsOfEnded()
     do throws(DatabaseError) {
-      let owners = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
-        try CloseOperations.owners(in: rows)
+      let stored = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+        try CloseOperations.owners(in: rows).map { CloseOperations(of: $0) }
+          + CloseOperations.ofConnections(in: rows)
       }
-      let others = owners.filter { $0 != engine.process }
+      let others = stored.filter { $0.process != engine.process }
       if others.isEmpty { return }
       // Queried after reading the rows: a process that has stored an operation was registered
       // before.
       let living = try await rethrowing { () async throws(EngineError) in
         try await engine.livingProcesses()
       }
-      await carryOut(others.filter { !living.contains($0) }.map { CloseOperations(of: $0) })
+      await carryOut(others.filter { $0.process.map { !living.contains($0) } ?? false })
     } catch {
       report(error)
     }
   }
 
-  private func carryOut(_ operations: [CloseOperations]) async {
+  /// Returns whether all of them are carried out.
+  @discardableResult
+  private func carryOut(_ operations: [CloseOperations]) async -> Bool {
+    var isDone = true
     for operations in operations {
       do throws(DatabaseError) {
         _ = try await commitTree(nil) { (rows, batch) throws(DatabaseError) in
@@ -302,8 +381,10 @@ extension Database {
         }
       } catch {
         report(error)
+        isDone = false
       }
     }
+    return isDone
   }
 
   private func report(_ error: DatabaseError) {

@@ -60,7 +60,8 @@ extension TreeReference {
 }
 
 extension TreeCursor {
-  fileprivate mutating func outline(
+  /// A node without the nodes below it, and the number of its children up to a limit.
+  mutating func outline(
     of suffix: [UInt8], named name: String, counting counted: Int
   ) throws(DatabaseError) -> TreeOutline {
     let row = try row(suffix)

@@ -1,6 +1,6 @@
-// The tree as plain values in memory, by the rules alone and without an idea of rows: what reads
-// must give, and what listeners must be told between two states. Keys and values are compared as
-// the rules say it, not as bytes.
+// The tree as plain values in memory, by the rules alone and without rows: the results of reads,
+// and the events of listeners between two states. It compares keys and values by the rules, not as
+// bytes.
 
 package import Ondol
 
@@ -45,7 +45,7 @@ package struct ModelTree: Sendable, Equatable {
     children[first]?.prioritize(path.dropFirst(), new)
   }
 
-  /// In the form that says priorities.
+  /// In the form that includes priorities.
   package var exported: Value {
     var fields = children.mapValues(\.exported)
     if let priority {
@@ -59,15 +59,15 @@ package struct ModelTree: Sendable, Equatable {
 
 // MARK: - Orders
 
-/// What children are ordered by.
+/// The orders of children.
 package enum ModelOrder: Sendable {
   case priority
   case key
   case value
   case child([String])
 
-  /// What a node is ordered by where it is what others are ordered by; nil for a node with
-  /// children.
+  /// The value that a node is ordered by, if it is the one that others are ordered by; nil for a
+  /// node with children.
   private func scalar(_ node: ModelTree) -> Value? {
     if node.children.isEmpty { return node.leaf ?? .null }
     return Optional.none
@@ -137,12 +137,18 @@ package enum ModelRules {
 
 // MARK: - Queries
 
-/// A query, as the rules say it.
+/// A query, by the rules.
 package struct ModelTreeQuery: Sendable {
   package struct Bound: Sendable {
     package var value: Value
     package var key: String?
     package var isIncluded: Bool
+
+    package init(value: Value, key: String?, isIncluded: Bool) {
+      self.value = value
+      self.key = key
+      self.isIncluded = isIncluded
+    }
   }
 
   package var path: [String]
@@ -152,9 +158,13 @@ package struct ModelTreeQuery: Sendable {
   package var limit: Int?
   package var isFromEnd = false
 
+  package init(path: [String]) {
+    self.path = path
+  }
+
   var isWhole: Bool { start == nil && end == nil && limit == nil }
 
-  /// How a child stands to a bound.
+  /// The order of a child relative to a bound.
   private func compare(_ child: ModelTreeResult.Child, _ bound: Bound) -> Int {
     if case .key = order {
       return ModelRules.compare(keys: child.key, bound.value.string ?? "")
@@ -165,7 +175,7 @@ package struct ModelTreeQuery: Sendable {
     return ModelRules.compare(keys: child.key, key)
   }
 
-  /// What the query gives.
+  /// Returns the query's result.
   package func result(in tree: ModelTree) -> ModelTreeResult {
     let node = tree.descendant(path[...])
     var children = node.children.map { key, child in
@@ -189,7 +199,7 @@ package struct ModelTreeQuery: Sendable {
   }
 }
 
-/// What a query gives: the children in order, and the node.
+/// A query's result: the children in order, and the node.
 package struct ModelTreeResult: Sendable {
   package struct Child: Sendable {
     package var key: String
@@ -200,11 +210,16 @@ package struct ModelTreeResult: Sendable {
   package var children: [Child]
   package var value: Value
 
+  package init(children: [Child], value: Value) {
+    self.children = children
+    self.value = value
+  }
+
   package func isSame(as other: ModelTreeResult) -> Bool {
     value.description == other.value.description && children.map(\.key) == other.children.map(\.key)
   }
 
-  /// What a listener that has seen this must be told when it sees `later`.
+  /// Returns the events for a listener that has seen this and then sees `later`.
   package func events(to later: ModelTreeResult) -> [String] {
     let old = Dictionary(uniqueKeysWithValues: children.map { ($0.key, $0) })
     let new = Dictionary(uniqueKeysWithValues: later.children.map { ($0.key, $0) })
@@ -213,7 +228,7 @@ package struct ModelTreeResult: Sendable {
     }
     var added: [String] = []
     var moved: [String] = []
-    /// Those that move, and those that were added behind one of these.
+    /// The children that move, and those that were added after one of these.
     var displaced: Set<String> = []
     var changed: [String] = []
     for (index, child) in later.children.enumerated() {
@@ -241,7 +256,7 @@ package struct ModelTreeResult: Sendable {
     "\(kind) \(child.key) after \(previous ?? "-"): \(child.node.exported)"
   }
 
-  /// What a listener is told that begins here.
+  /// The events of a listener that begins here.
   package var firstEvents: [String] {
     ModelTreeResult(children: [], value: .null).events(to: self)
   }

@@ -4,55 +4,19 @@
 // says when all have been told. Cases about writes that a server has yet to confirm, or take back,
 // have no meaning here, because a commit is final.
 
-import Foundation
 import OndolEngine
 import OndolTestKit
 import Testing
 
 @testable import Ondol
 
-private let file = URL(filePath: #filePath)
-  .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-  .deletingLastPathComponent()
-  .appending(path: "../shared/conformance/realtime-database/sync-points.json")
-
-private let isPresent = FileManager.default.fileExists(atPath: file.path)
-
 @Suite struct SyncPointTests {
-  /// How names of cases begin that test writes over data which is not known, or not confirmed.
-  private static let aboutTheProtocol = [
-    "Deep merge on listener with complete children",
-    "Descendant set below an empty default listener is ignored",
-    "Clear parent shadowing server values", "Clear child shadowing server values",
-    "Can set alongside a remote merge", "setPriority on a location with no cache",
-    "Edge case in newChildForChange_",
-    "Handles a server value moving a child out of a query window",
-    "Handle repeated listen with merge as first update", "runs, round2",
-    "No double value events for user ack", "Deep set for non-local data",
-    "User write with deep user overwrite", "User overwrites inherit priority",
-    "User update on user set leaf node", "User updates priority on empty root",
-    "User updates priority twice", "Server updates priority after user sets",
-    "A server update that leaves user sets unchanged", "User write outside of limit",
-    "Deep merge ack (on incomplete data", "Limit query handles deep server merge",
-    "Limit query handles deep user merge", "Unrelated", "Deep update raises immediate events only",
-    "Can revert a child set and see the underlying data",
-  ]
-
-  private func isAboutTheProtocol(_ name: String) -> Bool {
-    name.localizedCaseInsensitiveContains("revert")
-      || Self.aboutTheProtocol.contains { name.hasPrefix($0) }
-  }
-
-  private static func cases() throws -> [SyncCase] {
-    try JSONDecoder().decode([SyncCase].self, from: Data(contentsOf: file))
-  }
-
   @Test(
-    .enabled(if: isPresent, "the conformance data is not beside the project"),
+    .enabled(if: SyncCase.arePresent, "the conformance data is not beside the project"),
     arguments: ["", "foo/bar/baz"])
   func `Published cases give the events they expect`(base: String) async throws {
-    let cases = try Self.cases()
-    let meant = cases.filter { !isAboutTheProtocol($0.name) }
+    let cases = try SyncCase.all()
+    let meant = cases.filter { !$0.isAboutTheProtocol }
     var passed = 0
     for one in meant {
       guard let recording = try await SyncRun(one, base: base).record() else {
@@ -64,7 +28,7 @@ private let isPresent = FileManager.default.fileExists(atPath: file.path)
       if let problem { Issue.record("\(one.name), at /\(base): \(problem)") }
     }
     var others = 0
-    for one in cases where isAboutTheProtocol(one.name) {
+    for one in cases where one.isAboutTheProtocol {
       guard let recording = try await SyncRun(one, base: base).record() else { continue }
       if SyncJudge.problem(recording) == nil { others += 1 }
     }
@@ -76,13 +40,13 @@ private let isPresent = FileManager.default.fileExists(atPath: file.path)
     #expect(!cases.isEmpty && meant.count * 5 >= cases.count * 3)
   }
 
-  @Test(.enabled(if: isPresent, "the conformance data is not beside the project"))
+  @Test(.enabled(if: SyncCase.arePresent, "the conformance data is not beside the project"))
   func `The judge finds every event that is missing, told twice, out of order or another`()
     async throws
   {
     var counts: [String: (planted: Int, passedOver: Int)] = [:]
     var passedOver = 0
-    for one in try Self.cases() where !isAboutTheProtocol(one.name) {
+    for one in try SyncCase.all() where !one.isAboutTheProtocol {
       guard let recording = try await SyncRun(one, base: "").record() else { continue }
       passedOver += SyncJudge.verdict(recording).passedOver
       for fault in SyncFault.all(in: recording) {

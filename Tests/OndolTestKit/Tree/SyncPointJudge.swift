@@ -6,17 +6,27 @@
 // a listener is told before the case tells of its first are passed over; and that first one may
 // have been told earlier, if it was this very value.
 
-@testable import Ondol
+package import Ondol
 
 /// An event as far as the cases tell it.
-struct ToldEvent: Equatable, CustomStringConvertible {
-  var kind: TreeEvent.Kind
-  var path: String
-  var key: String?
-  var previous: String?
-  var data: Value
+package struct ToldEvent: Equatable, CustomStringConvertible {
+  package var kind: TreeEvent.Kind
+  package var path: String
+  package var key: String?
+  package var previous: String?
+  package var data: Value
 
-  init(_ event: TreeEvent, below base: String) {
+  package init(
+    kind: TreeEvent.Kind, path: String, key: String? = nil, previous: String? = nil, data: Value
+  ) {
+    self.kind = kind
+    self.path = path
+    self.key = key
+    self.previous = previous
+    self.data = data
+  }
+
+  package init(_ event: TreeEvent, below base: String) {
     kind = event.kind
     path = Self.path(event.query.reference, below: base)
     key = kind == .value ? nil : event.snapshot.key
@@ -24,7 +34,7 @@ struct ToldEvent: Equatable, CustomStringConvertible {
     data = event.snapshot.exportedValue
   }
 
-  init(_ event: SyncEvent) {
+  package init(_ event: SyncEvent) {
     kind = event.kind
     path = event.path.split(separator: "/").joined(separator: "/")
     key = kind == .value ? nil : event.name
@@ -32,40 +42,52 @@ struct ToldEvent: Equatable, CustomStringConvertible {
     data = event.data ?? .null
   }
 
-  static func path(_ reference: TreeReference, below base: String) -> String {
+  package static func path(_ reference: TreeReference, below base: String) -> String {
     let path = reference.path.dropFirst(base.count)
     return path.split(separator: "/").joined(separator: "/")
   }
 
-  var depth: Int { path.split(separator: "/").count }
+  package var depth: Int { path.split(separator: "/").count }
 
-  var description: String {
+  package var description: String {
     "\(kind) at /\(path) \(key ?? "") after \(previous ?? "none"): \(data)"
   }
 }
 
 /// What was told at the steps of a case.
-struct SyncRecording {
+package struct SyncRecording {
   /// What one listener was told by itself.
-  struct Hearing {
-    var listener: Int
-    var path: String
-    var events: [ToldEvent]
+  package struct Hearing {
+    package var listener: Int
+    package var path: String
+    package var events: [ToldEvent]
+
+    package init(listener: Int, path: String, events: [ToldEvent]) {
+      self.listener = listener
+      self.path = path
+      self.events = events
+    }
   }
 
-  struct Step {
-    var expected: [ToldEvent]
+  package struct Step {
+    package var expected: [ToldEvent]
     /// Of all who listen, also of those who were told nothing.
-    var told: [Hearing] = []
+    package var told: [Hearing] = []
     /// What one sequence over all who listened before was told; nil when there was none.
-    var together: [ToldEvent]?
+    package var together: [ToldEvent]?
+
+    package init(expected: [ToldEvent]) {
+      self.expected = expected
+    }
   }
 
-  var steps: [Step] = []
+  package var steps: [Step] = []
+
+  package init() {}
 }
 
 /// Judges recordings.
-struct SyncJudge {
+package struct SyncJudge {
   private struct ListenerState {
     /// Whether the case has told of its value.
     var hasValue = false
@@ -78,12 +100,12 @@ struct SyncJudge {
   private var passedOver = 0
 
   /// What is wrong, or nil.
-  static func problem(_ recording: SyncRecording) -> String? {
+  package static func problem(_ recording: SyncRecording) -> String? {
     verdict(recording).problem
   }
 
   /// What is wrong, or nil, and how many values were passed over.
-  static func verdict(_ recording: SyncRecording) -> (problem: String?, passedOver: Int) {
+  package static func verdict(_ recording: SyncRecording) -> (problem: String?, passedOver: Int) {
     var judge = SyncJudge()
     for (number, step) in recording.steps.enumerated() {
       if let problem = judge.problem(step) {
