@@ -18,17 +18,31 @@ extension Accounts {
   ///   `.invalidUserToken`.
   /// - Complexity: one commit, and the time of `sendCode`.
   public func sendEmailVerification(token: String) async throws(AuthError) {
+    try await sendEmailVerification { transaction in
+      let (session, record) = try session(token, in: transaction)
+      return (session.uid, record)
+    }
+  }
+
+  /// Does the same for an account whose owner the program has recognised by a token of its own.
+  package func sendEmailVerification(to uid: String) async throws(AuthError) {
+    try await sendEmailVerification { transaction in try owner(uid, in: transaction) }
+  }
+
+  private func sendEmailVerification(
+    _ owner: (Transaction) throws -> FoundAccount
+  ) async throws(AuthError) {
     let send = try sender
     let code = TypedCode(database.environment.random)
     let address = try await authenticating {
       try await database.runTransaction { transaction -> String? in
-        let (session, record) = try session(token, in: transaction)
+        let (uid, record) = try owner(transaction)
         guard let email = record.email else { throw AuthError.missingEmail }
         guard record.isEmailVerified != true else { return nil }
         _ = try note(
-          triesLimits("verification", of: session.uid, nil, most: options.maximumCodes),
+          triesLimits("verification", of: uid, nil, most: options.maximumCodes),
           in: transaction)
-        try keep(code, .verifyEmail, (session.uid, record), email, in: transaction)
+        try keep(code, .verifyEmail, (uid, record), email, in: transaction)
         return email
       }
     }
@@ -56,22 +70,39 @@ extension Accounts {
   public func sendEmailVerification(
     token: String, beforeUpdatingEmailTo email: String
   ) async throws(AuthError) {
+    try await sendEmailVerification(beforeUpdatingEmailTo: email) { transaction in
+      let (session, record) = try recentOwner(token, in: transaction)
+      return (session.uid, record)
+    }
+  }
+
+  /// Does the same for an account whose owner the program has recognised by a token of its own, and
+  /// a moment ago.
+  package func sendEmailVerification(
+    to uid: String, beforeUpdatingEmailTo email: String
+  ) async throws(AuthError) {
+    try await sendEmailVerification(beforeUpdatingEmailTo: email) { transaction in
+      try owner(uid, in: transaction)
+    }
+  }
+
+  private func sendEmailVerification(
+    beforeUpdatingEmailTo email: String, _ owner: (Transaction) throws -> FoundAccount
+  ) async throws(AuthError) {
     let send = try sender
     let address = try EmailAddress(email)
     let code = TypedCode(database.environment.random)
     try await authenticating {
       try await database.runTransaction { transaction in
-        let (session, record) = try recentOwner(token, in: transaction)
+        let (uid, record) = try owner(transaction)
         guard let current = record.email else { throw AuthError.missingEmail }
         let holder = try find(address, in: transaction)
-        guard holder == nil || holder?.uid == session.uid else {
-          throw AuthError.emailAlreadyInUse
-        }
+        guard holder == nil || holder?.uid == uid else { throw AuthError.emailAlreadyInUse }
         _ = try note(
-          triesLimits("verification", of: session.uid, nil, most: options.maximumCodes),
+          triesLimits("verification", of: uid, nil, most: options.maximumCodes),
           in: transaction)
         try keep(
-          code, .verifyAndChangeEmail, (session.uid, record), current, newEmail: address.text,
+          code, .verifyAndChangeEmail, (uid, record), current, newEmail: address.text,
           in: transaction)
       }
     }
@@ -191,10 +222,17 @@ extension Accounts {
 
   // MARK: - Steps
 
+  /// An account that may be used; throws `.userNotFound` and `.userDisabled`.
+  private func owner(_ uid: String, in transaction: Transaction) throws -> FoundAccount {
+    guard let record = try account(uid, in: transaction) else { throw AuthError.userNotFound }
+    guard record.isDisabled != true else { throw AuthError.userDisabled }
+    return (uid, record)
+  }
+
   var sender: Options.CodeSender {
     get throws(AuthError) {
       guard let send = options.sendCode else {
-        throw AuthError(.operationNotAllowed, "there is nobody to send mail: Options.sendCode")
+        throw AuthError(.operationNotAllowed, "no way to send mail: set Options.sendCode")
       }
       return send
     }

@@ -94,7 +94,7 @@ public final class Accounts: Sendable {
 
   /// The database of the accounts.
   public let database: Database
-  let options: Options
+  package let options: Options
   let places: AccountPlaces
   let hasher: PasswordHasher
   let settings: SettingsRecord

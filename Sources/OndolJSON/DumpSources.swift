@@ -1,4 +1,4 @@
-// Where a dump comes from: a directory of files, or one stream of text. Both may be hostile, or no
+// The sources of a dump: a directory of files, or one text stream. Both may be hostile, or not a
 // dump at all.
 
 import Foundation
@@ -6,20 +6,20 @@ package import Ondol
 
 /// The files of a dump, in the order in which a load needs them.
 package protocol DumpSource: AnyObject {
-  /// Where the source is, for messages.
+  /// The source's place, for messages.
   var file: String? { get }
   var line: Int { get }
-  /// Goes to a file; false when it is not there.
+  /// Goes to a file. Returns false if it does not exist.
   func open(_ file: String) throws(DumpError) -> Bool
-  /// Goes to the next content; nil when there is none left.
+  /// Goes to the next content. Returns nil if there are no more.
   func openContent() throws(DumpError) -> BlobDigest?
-  /// The next line of the file without its end; nil at the end of the file.
+  /// Returns the next line of the file without its end; nil at the end of the file.
   func nextLine() throws(DumpError) -> [UInt8]?
-  /// More bytes of the content; nil at its end.
+  /// Returns more bytes of the content; nil at its end.
   func nextBytes() throws(DumpError) -> [UInt8]?
 }
 
-/// Lines of a file, or of a stream that is given piece by piece.
+/// Lines of a file, or of a stream that arrives piece by piece.
 struct LineSource {
   private static let pieceBytes = 1 << 18
   /// Longer than any line of a dump.
@@ -29,7 +29,7 @@ struct LineSource {
   private var buffer: [UInt8] = []
   private var position = 0
   private var isAtEnd = false
-  /// The number of the line given last, counted from one.
+  /// The number of the last returned line, counted from one.
   private(set) var number = 0
 
   init(_ read: @escaping (Int) throws -> [UInt8]) {
@@ -79,7 +79,7 @@ package final class DumpFiles: DumpSource {
   package private(set) var file: String?
   private var handle: FileHandle?
   private var lines: LineSource?
-  /// Files of contents that were not opened yet, the next one last.
+  /// Files of contents that are not opened yet, the next one last.
   private var contents: [String]?
 
   package var line: Int { lines?.number ?? 0 }
@@ -87,14 +87,14 @@ package final class DumpFiles: DumpSource {
   package init(_ path: String) throws(DumpError) {
     self.path = path
     guard FileManager.default.fileExists(atPath: path + "/" + Dump.manifest) else {
-      throw DumpError("there is no \(Dump.manifest) in \(path): this is no dump, or half of one")
+      throw DumpError("there is no \(Dump.manifest) in \(path): this is not a whole dump")
     }
   }
 
   package func open(_ file: String) throws(DumpError) -> Bool {
-    // A name from a hostile dump leads nowhere else.
+    // A name from a hostile dump must not lead outside the directory.
     guard !file.hasPrefix("/"), !file.split(separator: "/").contains("..") else {
-      throw DumpError("a file cannot be called so", file: file)
+      throw DumpError("a file cannot have this name", file: file)
     }
     try? handle?.close()
     handle = FileHandle(forReadingAtPath: path + "/" + file)
@@ -139,13 +139,13 @@ package final class DumpFiles: DumpSource {
 package final class DumpText: DumpSource {
   private var lines: LineSource
   package private(set) var file: String?
-  /// A file whose header was read.
+  /// The next file, whose header has been read.
   private var upcoming: String?
   private var hasBegun = false
 
   package var line: Int { lines.number }
 
-  /// - Parameter read: at most so many bytes more; none at the end.
+  /// - Parameter read: returns at most this many further bytes; none at the end.
   package init(_ read: @escaping (Int) throws -> [UInt8]) {
     lines = LineSource(read)
   }
@@ -173,13 +173,13 @@ package final class DumpText: DumpSource {
     if !hasBegun {
       hasBegun = true
       guard let line = try lines.next(), let header = Self.header(line) else {
-        throw DumpError("this is no dump", line: line)
+        throw DumpError("this is not a dump", line: line)
       }
       upcoming = header
       return
     }
     if upcoming == nil, try nextLine() != nil {
-      throw DumpError("the file goes on behind its end", file: file, line: line)
+      throw DumpError("the file continues after its end", file: file, line: line)
     }
     file = nil
   }
@@ -202,7 +202,7 @@ package final class DumpText: DumpSource {
     guard let line = try nextLine() else { return nil }
     guard let text = (try? JSONReader.read(line, .plain))?.string,
       let data = Data(base64Encoded: text)
-    else { throw DumpError("this is no base64", file: file, line: self.line) }
+    else { throw DumpError("this is not base64", file: file, line: self.line) }
     return Array(data)
   }
 }

@@ -4,11 +4,27 @@
 
 /// Which documents are not the app's.
 enum HiddenRows {
-  private static let recordRoots = [MigrationRows.root, WriteStreamRows.root]
+  private static let recordRoots = [
+    MigrationRows.root, WriteStreamRows.root, TokenKeyRows.root,
+  ]
 
   /// Whether a root collection is not the app's.
   static func isHidden(root: String) -> Bool {
     isSame(root, StorageRows.root) || recordRoots.contains { isSame(root, $0) }
+  }
+
+  /// Whether a collection has records of the database's own work.
+  static func hasRecords(_ pattern: CollectionPattern) -> Bool {
+    recordRoots.contains { pattern == CollectionPattern([$0]) }
+  }
+
+  /// The record that a path in a dump names; nil when it names none of the collection's.
+  static func record(named name: String, in pattern: CollectionPattern) -> DocumentPath? {
+    let segments = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    guard let path = try? DocumentPath(stored: segments), isRecord(path),
+      CollectionPattern(collectionOf: path) == pattern
+    else { return nil }
+    return path
   }
 
   /// Whether a document is a record of the database's own work. The change feed leaves it out.

@@ -11,13 +11,4 @@ enum MigrationRows {
   static let pattern = CollectionPattern([root])
 
   static func document(_ name: String) -> DocumentPath { DocumentPath(unchecked: [root, name]) }
-
-  /// The record that a path in a dump names; nil when it names none.
-  static func document(named name: String) -> DocumentPath? {
-    let segments = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    guard let path = try? DocumentPath(stored: segments), HiddenRows.isRecord(path),
-      isSame(path.segments[0], root)
-    else { return nil }
-    return path
-  }
 }

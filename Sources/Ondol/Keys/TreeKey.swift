@@ -25,6 +25,8 @@ extension Keyspace {
   static let closeOperations = Keyspace(rawValue: 17)
   /// The same for each of the processes that share a database on a store.
   static let sharedCloseOperations = Keyspace(rawValue: 19)
+  /// Writes to the tree for the end of each connection to a server.
+  static let connectionOperations = Keyspace(rawValue: 20)
   /// The nodes of the tree with indexes by child.
   static let treeIndexes = Keyspace(rawValue: 18)
 }

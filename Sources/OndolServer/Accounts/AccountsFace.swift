@@ -1,0 +1,193 @@
+// Firebase's protocol for accounts: start reading here. A call is read, its project found, its
+// caller admitted, and then one of the files beside this one does it with OndolAccounts. The
+// accounts are the app's own: who signs up in Swift signs in by Firebase's client, and the reverse.
+//
+// An ID token is a claim about a session, and a refresh token is the session's token. Of the two
+// ways to ask, clients prove who they are with an ID token in the body, and administrators with a
+// header.
+
+#if Server
+  import Foundation
+  import Ondol
+  import OndolAccounts
+
+  /// Answers Firebase's clients for accounts.
+  struct AccountsFace: HTTPFace {
+    let directory: any DatabaseDirectory
+    let admission: Admission
+    /// The project of requests that name none; nil takes the API key for its name.
+    let project: String?
+
+    /// A request, with all that its call needs.
+    struct Request: Sendable {
+      let call: HTTPCall
+      let fields: AccountsFields
+      let project: String
+      let identity: Identity
+      let accounts: Accounts
+
+      /// The client, for limits. All clients on this machine share its address, so it names none.
+      var origin: String? { Admission.isLocal(call.peer) ? nil : call.peer }
+    }
+
+    func name(of call: HTTPCall) -> String {
+      if call.method == "OPTIONS" { return "preflight" }
+      return AccountsRoute(call)?.name ?? "unknown"
+    }
+
+    func answer(_ call: HTTPCall) async -> HTTPAnswer {
+      var answer: HTTPAnswer
+      if call.method == "OPTIONS" {
+        answer = Self.preflight(call)
+      } else {
+        do throws(AccountsFailure) {
+          answer = try await serve(call)
+        } catch {
+          answer = error.answer
+        }
+      }
+      // A page of any origin may ask. Whether it may have an answer, its proof says.
+      answer.headers.append(("access-control-allow-origin", "*"))
+      answer.headers.append(("cache-control", "no-store"))
+      return answer
+    }
+
+    /// Allows a browser to send what it asks for.
+    private static func preflight(_ call: HTTPCall) -> HTTPAnswer {
+      var answer = HTTPAnswer(status: 204)
+      answer.headers.append(("access-control-allow-methods", "GET, POST, OPTIONS"))
+      answer.headers.append(("access-control-max-age", "3600"))
+      let asked = call.headers["access-control-request-headers"] ?? ""
+      let names = asked.split(separator: ",").map { $0.filter { $0 != " " } }
+      let isPlain =
+        asked.utf8.count <= 1_024
+        && names.allSatisfy {
+          $0.allSatisfy { $0.isASCII && ($0.isLetter || "-_0123456789".contains($0)) }
+        }
+      if isPlain, !names.isEmpty {
+        answer.headers.append(("access-control-allow-headers", names.joined(separator: ", ")))
+      }
+      return answer
+    }
+
+    private func serve(_ call: HTTPCall) async throws(AccountsFailure) -> HTTPAnswer {
+      guard let route = AccountsRoute(call) else { throw .notFound }
+      switch route {
+      case .administrator(let name, let project):
+        guard try isAdministrator(call) else { throw .notAdministrator }
+        let request = try await request(call, of: project)
+        return try await answering(request) { () async throws(AccountsFailure) in
+          try await administrate(name, request)
+        }
+      case .client(let name):
+        let request = try await request(call, of: try projectName(of: call))
+        return try await answering(request) { () async throws(AccountsFailure) in
+          try await answer(name, request)
+        }
+      case .token:
+        return .json(try await refresh(try await request(call, of: try projectName(of: call))))
+      case .keys: return .json(try await keys(of: try projectName(of: call)))
+      case .link: return try await follow(try await request(call, of: try projectName(of: call)))
+      }
+    }
+
+    /// Runs a call, whose mails may need to know of its request.
+    private func answering(
+      _ request: Request, _ body: () async throws(AccountsFailure) -> Value
+    ) async throws(AccountsFailure) -> HTTPAnswer {
+      let result = await MailContext.$current.withValue(MailContext(request)) {
+        () async -> Result<Value, AccountsFailure> in
+        do throws(AccountsFailure) {
+          return .success(try await body())
+        } catch {
+          return .failure(error)
+        }
+      }
+      return .json(try result.get())
+    }
+
+    private func answer(
+      _ name: AccountsRoute.Client, _ request: Request
+    ) async throws(AccountsFailure) -> Value {
+      switch name {
+      case .signUp: try await signUp(request)
+      case .signInWithPassword: try await signInWithPassword(request)
+      case .signInWithCustomToken: try await signInWithCustomToken(request)
+      case .signInWithEmailLink: try await signInWithEmailLink(request)
+      case .lookup: try await lookup(request)
+      case .update: try await update(request)
+      case .delete: try await delete(request)
+      case .sendOobCode: try await sendCode(request)
+      case .resetPassword: try await resetPassword(request)
+      case .createAuthUri: try createAuthUri(request)
+      }
+    }
+
+    private func administrate(
+      _ name: AccountsRoute.Administrator, _ request: Request
+    ) async throws(AccountsFailure) -> Value {
+      switch name {
+      case .create: try await create(request)
+      case .lookup: try await find(request)
+      case .query: try await query(request)
+      case .batchGet: try await list(request)
+      case .batchCreate: try await importAccounts(request)
+      case .batchDelete: try await deleteAccounts(request)
+      case .update: try await change(request)
+      case .delete: try await deleteAccount(request)
+      case .sendOobCode: try await makeCode(request)
+      case .createSessionCookie: try await createSessionCookie(request)
+      }
+    }
+
+    // MARK: - Steps
+
+    private func isAdministrator(_ call: HTTPCall) throws(AccountsFailure) -> Bool {
+      do throws(DatabaseError) {
+        return try admission.isAdministrator(call)
+      } catch {
+        throw AccountsFailure(error)
+      }
+    }
+
+    /// The project of a call that does not name one in its path.
+    private func projectName(of call: HTTPCall) throws(AccountsFailure) -> String {
+      if let project { return project }
+      guard let key = call.query["key"] ?? call.query["apiKey"], !key.isEmpty else {
+        throw .missingKey
+      }
+      return key
+    }
+
+    private func served(_ project: String) async throws(AccountsFailure) -> ServedDatabase {
+      do throws(DatabaseError) {
+        return try await directory.database(project: project, id: DatabaseName.usual)
+      } catch {
+        throw AccountsFailure(error)
+      }
+    }
+
+    private func request(
+      _ call: HTTPCall, of project: String
+    ) async throws(AccountsFailure) -> Request {
+      let fields = try AccountsFields(of: call, takesForm: AccountsRoute(call) == .token)
+      let served = try await served(project)
+      let accounts = try await reporting { () async throws(AuthError) in
+        try await admission.accounts(of: served)
+      }
+      return Request(
+        call: call, fields: fields, project: project, identity: served.identity,
+        accounts: accounts)
+    }
+
+    /// The keys that sign tokens, as RFC 7517's set.
+    private func keys(of project: String) async throws(AccountsFailure) -> Value {
+      let identity = try await served(project).identity
+      do throws(DatabaseError) {
+        return ["keys": .array(try await identity.keys.published().map(\.webKey))]
+      } catch {
+        throw AccountsFailure(error)
+      }
+    }
+  }
+#endif

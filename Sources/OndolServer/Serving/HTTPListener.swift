@@ -1,0 +1,185 @@
+// A port that speaks HTTP: a listener of Hummingbird's in front of a face. It bounds what a request
+// may cost before the face sees it, and watches each call as CallLog does for gRPC's.
+
+#if Server
+  import HTTPTypes
+  import HummingbirdCore
+  import HummingbirdTLS
+  import Logging
+  import NIOCertificateReloading
+  import NIOCore
+  import NIOPosix
+  import NIOSSL
+  import Ondol
+  import Synchronization
+
+  /// Serves a face on a port.
+  final class HTTPListener: Sendable {
+    private static let headerBytes = 64 << 10
+    private static let mostHeaders = 200
+    /// Idle connections are closed after this time.
+    private static let idleTime = TimeAmount.seconds(120)
+
+    private let host: String
+    private let serve: @Sendable () async throws -> Void
+    private let endGracefully: @Sendable () async throws -> Void
+    private let bound = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingNewest(1))
+
+    /// - Parameters:
+    ///   - reloader: has the certificate that encrypts connections; nil for none.
+    ///   - requestLimit: the largest body of a request, in bytes.
+    ///   - metrics: counts calls; nil to count and log none.
+    init(
+      _ face: any HTTPFace, host: String, port: Int, _ reloader: TimedCertificateReloader?,
+      requestLimit: Int, logger: Logger, metrics: CallMetrics?
+    ) throws {
+      self.host = host
+      let answering = HTTPAnswering(
+        face: face, requestLimit: requestLimit, logger: logger, metrics: metrics)
+      let channel = HTTP1Channel(
+        responder: { request, writer, channel in
+          try await answering.respond(to: request, writer, channel)
+        },
+        configuration: HTTP1Channel.Configuration(
+          idleTimeout: Self.idleTime,
+          httpDecoderConfiguration: .init(
+            maxHeaderFieldSize: Self.headerBytes, maxHeaderListSize: Self.headerBytes,
+            maxHeaderFieldCount: Self.mostHeaders)))
+      if let reloader {
+        let security = try TLSConfiguration.makeServerConfiguration(certificateReloader: reloader)
+        let server = Self.server(
+          try TLSChannel(channel, tlsConfiguration: security), host, port, bound.continuation)
+        serve = { try await server.run() }
+        endGracefully = { try await server.shutdownGracefully() }
+      } else {
+        let server = Self.server(channel, host, port, bound.continuation)
+        serve = { try await server.run() }
+        endGracefully = { try await server.shutdownGracefully() }
+      }
+    }
+
+    private static func server<Channel: ServerChildChannel>(
+      _ channel: Channel, _ host: String, _ port: Int, _ ready: AsyncStream<Int>.Continuation
+    ) -> HummingbirdCore.Server<Channel> {
+      HummingbirdCore.Server(
+        childChannelSetup: channel,
+        configuration: ServerConfiguration(address: .hostname(host, port: port)),
+        onServerRunning: { channel in
+          ready.yield(channel.localAddress?.port ?? 0)
+          ready.finish()
+        }, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        // Its own lines name no call.
+        logger: Logger(label: "ondol.http") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    /// Serves until `shutDown()` or until the task is cancelled.
+    ///
+    /// - Throws: what the system says of a port that is taken.
+    func run() async throws {
+      defer { bound.continuation.finish() }
+      try await serve()
+    }
+
+    /// Host and port, once it listens.
+    ///
+    /// - Throws: when it never will. `run()` throws the reason.
+    var address: String {
+      get async throws {
+        guard let port = await bound.stream.first(where: { _ in true }) else {
+          throw NeverListens()
+        }
+        return Server.text(host, port)
+      }
+    }
+
+    /// Accepts no more connections. `run()` returns when the present calls have ended.
+    func beginShutdown() {
+      Task { [endGracefully] in try? await endGracefully() }
+    }
+
+    private struct NeverListens: Error {}
+  }
+
+  /// Answers the requests of all connections.
+  private struct HTTPAnswering: Sendable {
+    let face: any HTTPFace
+    let requestLimit: Int
+    let logger: Logger
+    let metrics: CallMetrics?
+
+    @concurrent func respond(
+      to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel
+    ) async throws {
+      let peer = channel.remoteAddress?.ipAddress ?? ""
+      let (answer, isWhole) = try await answer(request, peer)
+      var fields = HTTPFields()
+      for header in answer.headers {
+        if let name = HTTPField.Name(header.name) {
+          fields.append(HTTPField(name: name, value: header.value))
+        }
+      }
+      fields[.contentLength] = String(answer.body.count)
+      // What is left of a refused body is not read: nobody knows how much it is.
+      if !isWhole { fields[.connection] = "close" }
+      let head = HTTPResponse(
+        status: HTTPResponse.Status(code: answer.status), headerFields: fields)
+      let body =
+        request.method == .head
+        ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
+      try await writer.write(response: head, body: body)
+      if !isWhole { channel.close(mode: .all, promise: nil) }
+    }
+
+    /// The answer, and whether the request was read to its end.
+    private func answer(
+      _ request: Request, _ peer: String
+    ) async throws -> (HTTPAnswer, isWhole: Bool) {
+      var headers: [String: String] = [:]
+      for field in request.headers { headers[field.name.canonicalName] = field.value }
+      headers["host"] = request.head.authority
+      var body: [UInt8] = []
+      for try await piece in request.body {
+        guard piece.readableBytes <= requestLimit - body.count else {
+          return (.failure(413, "PAYLOAD_TOO_LARGE"), false)
+        }
+        body += piece.readableBytesView
+      }
+      guard
+        let call = HTTPCall(
+          request.method.rawValue, request.head.path ?? "/", headers: headers, body: body,
+          peer: peer)
+      else { return (.failure(400, "INVALID_ARGUMENT"), true) }
+      guard let metrics else { return (await face.answer(call), true) }
+      let name = face.name(of: call)
+      let start = ContinuousClock.now
+      metrics.begin(name)
+      let answer = await face.answer(call)
+      let duration = ContinuousClock.now - start
+      metrics.end(
+        name, status: String(answer.status), after: duration, received: body.count,
+        sent: answer.body.count)
+      logger.log(
+        level: answer.status < 500 ? .info : .error, "\(name) \(answer.status)",
+        metadata: [
+          "peer": "\(peer)",
+          "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
+          "received": "\(body.count)", "sent": "\(answer.body.count)",
+        ])
+      return (answer, true)
+    }
+  }
+
+  /// What Prometheus reads.
+  struct MetricsFace: HTTPFace {
+    let metrics: CallMetrics
+
+    func name(of call: HTTPCall) -> String { "metrics" }
+
+    func answer(_ call: HTTPCall) async -> HTTPAnswer {
+      guard call.path == ["metrics"], call.method == "GET" else {
+        return .failure(404, "NOT_FOUND")
+      }
+      return HTTPAnswer(type: "text/plain; version=0.0.4", body: Array(metrics.text.utf8))
+    }
+  }
+#endif
