@@ -75,7 +75,7 @@ struct ClientWrites: Sendable {
 }
 
 /// What a client's commit leaves for its answer.
-private enum ClientOutcome: Sendable {
+enum ClientOutcome: Sendable {
   case committed([WrittenDocument], transformed: [[Value]])
   case repeated(ClientCommit)
 }

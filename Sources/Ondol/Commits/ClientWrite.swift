@@ -55,6 +55,9 @@ package struct ClientWrite: Sendable {
     self.condition = condition
   }
 
+  /// Whether the write only checks its condition.
+  package var isVerify: Bool { if case .verify = change { true } else { false } }
+
   /// Whether the write leaves no document.
   var isDelete: Bool { if case .delete = change { true } else { false } }
 

@@ -91,11 +91,14 @@ package actor HeldTransaction {
     try await moment.read(missing)
   }
 
-  /// Commits the writes, guarded by everything that was read. The transaction is over then.
+  /// Commits the writes if the guard allows them and nothing that was read has changed. The
+  /// transaction is over then.
   ///
-  /// - Throws: `.aborted` when other commits changed what was read; otherwise as
+  /// - Throws: `.aborted` when other commits changed what was read; the guard's error; otherwise as
   ///   `Database.commit(_:durability:)`.
-  package func commit(_ writes: [ClientWrite]) async throws(DatabaseError) -> ClientCommit {
+  package func commit(
+    _ writes: [ClientWrite], allowedBy guardian: (any WriteGuard)? = nil
+  ) async throws(DatabaseError) -> ClientCommit {
     guard !isOver else { throw Self.over }
     isOver = true
     defer { release() }
@@ -105,12 +108,16 @@ package actor HeldTransaction {
     let database = moment.database
     let writes = try ClientWrites(
       writes, now: max(database.now(), database.engine.newestCommit.time))
-    var transformed: [[Value]] = []
+    var (transformed, changes) = ([[Value]](), [ProposedWrites.Change]())
     for (write, compiled) in zip(writes.writes, writes.compiled) {
-      transformed.append(
-        try await read { (transaction) throws(DatabaseError) in
-          try transaction.add(write, compiled)
-        })
+      let added = try await read { [changes] (transaction) throws(DatabaseError) in
+        try transaction.add(write, compiled, after: changes, allowedBy: guardian)
+      }
+      transformed.append(added.transformed)
+      if let change = added.change { changes.append(change) }
+    }
+    try await read { [changes] (transaction) throws(DatabaseError) in
+      try transaction.check(changes, with: guardian)
     }
     let (moment, finish) = (moment, transaction.finish())
     do {

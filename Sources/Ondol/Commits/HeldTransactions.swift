@@ -110,14 +110,15 @@ package final class HeldTransactions: Sendable {
 
   /// Commits with a transaction, which is over then.
   ///
-  /// - Throws: as `transaction(_:of:)` and `HeldTransaction.commit(_:)`.
+  /// - Throws: as `transaction(_:of:)` and `HeldTransaction.commit(_:allowedBy:)`.
   package func commit(
-    _ id: TransactionID, of owner: String, _ writes: [ClientWrite]
+    _ id: TransactionID, of owner: String, _ writes: [ClientWrite],
+    allowedBy guardian: (any WriteGuard)? = nil
   ) async throws(DatabaseError) -> ClientCommit {
     let transaction = try transaction(id, of: owner)
     defer { state.withLock { _ = $0.held.removeValue(forKey: id) } }
     do throws(DatabaseError) {
-      return try await transaction.commit(writes)
+      return try await transaction.commit(writes, allowedBy: guardian)
     } catch {
       if error.code == .aborted {
         let (attempt, now) = (await transaction.lost, database.now())
@@ -156,13 +157,9 @@ package final class HeldTransactions: Sendable {
 
   /// Ends transactions while there are any, even when no more calls come.
   private func watch() {
-    let (database, pause) = (database, max(1, limits.idle / 4))
-    database.engine.startInBackground { [weak self] in
-      repeat {
-        await database.rest(pause)
-        guard !Task.isCancelled, let self else { return }
-        await endExpired()
-      } while self?.stopsWatching() == false
+    database.repeatInBackground(every: max(1, limits.idle / 4)) { [weak self] in
+      await self?.endExpired()
+      return self?.stopsWatching() == false
     }
   }
 

@@ -22,7 +22,8 @@ internal import OndolEngine
 /// call throws `.failedPrecondition`.
 public final class Transaction {
   let database: Database
-  private var base: Rows
+  /// The rows before the transaction's writes.
+  private(set) var base: Rows
   private var preparation: WritePreparation
   private var tree: TreePreparation
   private(set) var footprint = Footprint()
@@ -60,6 +61,15 @@ public final class Transaction {
     if let written = preparation.document(at: path) {
       return DocumentSnapshot(reference: reference, contents: contents(written))
     }
+    return try getStoredDocument(reference)
+  }
+
+  /// The document as of the transaction's moment, without the transaction's own writes. It counts
+  /// as read.
+  func getStoredDocument(
+    _ reference: DocumentReference
+  ) throws(DatabaseError) -> DocumentSnapshot {
+    let path = try check(reference)
     do throws(DatabaseError) {
       try footprint.add(path, in: base)
       let contents = try DocumentReader(rows: base).contents(of: path)
@@ -173,6 +183,14 @@ public final class Transaction {
   /// The rows for a query on top of the writes so far; records what it may read.
   func noteRead(of query: Query) throws(DatabaseError) -> Rows {
     try executor(of: query).rows
+  }
+
+  /// Records what a pipeline reads.
+  func noteRead(of read: PipelineRead) throws(DatabaseError) {
+    switch read {
+    case .query(let executor): footprint.add(executor)
+    case .document(let path): try footprint.add(path, in: base)
+    }
   }
 
   /// The documents it finds; written ones have their previous stamps.
@@ -299,6 +317,20 @@ public final class Transaction {
     return write.transformed(by: preparation)
   }
 
+  /// The answer to a client's writes when their group is committed already; nil when it is not.
+  func answer(
+    ifCommitted group: WriteGroup, _ writes: ClientWrites
+  ) throws(DatabaseError) -> ClientCommit? {
+    _ = try getStoredDocument(database.document(WriteStreamRows.document(group.stream)))
+    do throws(DatabaseError) {
+      return try writes.answer(ifCommitted: group, in: base)
+    } catch {
+      throw noting(error) { (rows) throws(DatabaseError) in
+        _ = try writes.answer(ifCommitted: group, in: rows)
+      }
+    }
+  }
+
   /// The root collections that it concerns so far.
   var roots: Set<ExactText> { footprint.roots.union(preparation.roots) }
 
@@ -355,13 +387,13 @@ public final class Transaction {
     if missing != nil { throw .cold }
     guard other === database else {
       throw DatabaseError(
-        .invalidArgument, "what is asked for is in another database than the transaction",
+        .invalidArgument, "the reference belongs to another database than the transaction",
         path: path())
     }
     guard !isOver else {
       throw DatabaseError(
         .failedPrecondition,
-        "the transaction is over; a transaction can only be used in the body it was handed to",
+        "the transaction has ended; use a transaction only in the body that received it",
         path: path())
     }
   }

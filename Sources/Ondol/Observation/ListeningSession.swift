@@ -55,6 +55,10 @@ package struct ListenStep: Sendable {
   /// The commit that all targets are as of.
   package fileprivate(set) var token: ChangeToken
   package fileprivate(set) var time: Timestamp
+  /// That commit's moment, for sessions that read moments.
+  package fileprivate(set) var moment: ReadMoment?
+  /// Whether the step was asked for with `mark()`. It may be empty.
+  package fileprivate(set) var isMark = false
 
   /// The commit's version.
   var version: Version { Version(rawValue: token.point.sequence.rawValue) }
@@ -64,8 +68,28 @@ package struct ListenStep: Sendable {
     time = Timestamp(unchecked: newest.time)
   }
 
-  var isEmpty: Bool {
+  package var isEmpty: Bool {
     acknowledged.isEmpty && changes.isEmpty && completed.isEmpty && failed.isEmpty
+  }
+
+  /// Turns a target that the step shows into one that ended with an error.
+  package mutating func fail(_ id: Int32, with error: DatabaseError) {
+    completed.removeAll { $0 == id }
+    reset.removeAll { $0 == id }
+    counts[id] = nil
+    for index in changes.indices {
+      changes[index].targets.removeAll { $0 == id }
+      changes[index].left.removeAll { $0 == id }
+    }
+    changes.removeAll { $0.targets.isEmpty && $0.left.isEmpty }
+    failed.append((id, error))
+  }
+
+  /// Removes a target from the step.
+  package mutating func hide(_ id: Int32) {
+    fail(id, with: .refused)
+    failed.removeAll { $0.target == id }
+    acknowledged.removeAll { $0.target == id }
   }
 }
 
@@ -81,9 +105,14 @@ package actor ListeningSession {
   private var additions = 0
   /// What the next step acknowledges.
   private var unacknowledged: [(target: Int32, isAdded: Bool)] = []
+  private let readsMoments: Bool
+  private var isMarked = false
 
-  package init(_ database: Database) {
+  /// - Parameter readsMoments: whether every step comes with the moment that it shows, for more
+  ///   reads as of the same commit.
+  package init(_ database: Database, readsMoments: Bool = false) {
     self.database = database
+    self.readsMoments = readsMoments
     key = .session(ObjectIdentifier(inbox))
     newest = (database.newestToken, database.newestPoint.time.microsecondsSince1970)
     database.observers.attach(inbox, as: key)
@@ -116,6 +145,20 @@ package actor ListeningSession {
     inbox.nudge()
   }
 
+  /// Removes a target that has ended. No step acknowledges this.
+  package func end(_ id: Int32) {
+    if targets.removeValue(forKey: id) != nil { subscribe() }
+  }
+
+  /// Asks for a step even if nothing changes. It shows the newest commit.
+  package func mark() {
+    isMarked = true
+    inbox.nudge()
+  }
+
+  /// The documents that a target shows as of the last step.
+  package func documents(of id: Int32) -> [DocumentSnapshot] { targets[id]?.documents ?? [] }
+
   /// What was added and removed since the last step.
   private func takeAcknowledged() -> [(target: Int32, isAdded: Bool)] {
     defer { unacknowledged = [] }
@@ -142,16 +185,19 @@ package actor ListeningSession {
   ///   when they are evaluated.
   package func next() async throws(DatabaseError) -> ListenStep? {
     while try await inbox.wait(isBusy: hasStale) {
-      let step = try await takeStep()
-      if !step.isEmpty { return step }
+      let isMark = isMarked
+      isMarked = false
+      var step = try await takeStep(atMoment: isMark || readsMoments)
+      step.isMark = isMark
+      if isMark || !step.isEmpty { return step }
     }
     return nil
   }
 
   /// Applies the pending commits; the step is empty when they change nothing for any target.
-  func takeStep() async throws(DatabaseError) -> ListenStep {
+  func takeStep(atMoment: Bool = false) async throws(DatabaseError) -> ListenStep {
     if inbox.takeLoss() { for id in targets.keys { targets[id]?.isStale = true } }
-    if !hasStale {
+    if !atMoment, !hasStale {
       let entries = inbox.takeEntries()
       apply(entries)
       if !hasStale { return step(after: entries) }
@@ -217,6 +263,7 @@ package actor ListeningSession {
   ) async throws(DatabaseError) -> ListenStep {
     newest = (moment.token, moment.time.microsecondsSince1970)
     var step = ListenStep(newest)
+    if readsMoments { step.moment = moment }
     step.acknowledged = takeAcknowledged()
     for (id, error) in failed where targets.removeValue(forKey: id) != nil {
       step.failed.append((id, error))

@@ -86,6 +86,15 @@ struct SessionTarget: Sendable {
     }
   }
 
+  /// The documents of the result.
+  var documents: [DocumentSnapshot] {
+    switch result {
+    case .query(let view): view.result.documents
+    case .documents(let documents): documents.values.filter(\.exists)
+    case nil: []
+    }
+  }
+
   // MARK: - Evaluating
 
   /// What to find out before the first evaluation of a target that came back; nil when that is

@@ -70,6 +70,18 @@ package struct ReadMoment: Sendable {
     }
   }
 
+  /// Runs code that finds out in its course which documents it needs, for example because one names
+  /// the next. It runs again when one of them must come from disk.
+  ///
+  /// - Throws: what `body` throws. `body` must rethrow the errors of its reads.
+  package func withDocuments<R: Sendable>(
+    _ body: @escaping @Sendable (MomentDocuments) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    try await read { [database] (rows) throws(DatabaseError) in
+      try body(MomentDocuments(reader: DocumentReader(rows: rows), database: database))
+    }
+  }
+
   /// The documents of a query's result one after the other, with bounded memory.
   package func documents(of query: Query) -> QueryDocuments.AsyncIterator {
     QueryDocuments.AsyncIterator(QueryPages(query, at: snapshot, asOf: now))
@@ -87,6 +99,21 @@ package struct ReadMoment: Sendable {
       var executor = try Executor(shape, in: database, rows)
       return try aggregate.aggregate(&executor)
     }
+  }
+}
+
+/// The documents as of a moment, for code that reads them one at a time.
+package struct MomentDocuments {
+  fileprivate let reader: DocumentReader
+  fileprivate let database: Database
+
+  /// The document at a path; a snapshot that does not `exist` when there is none.
+  ///
+  /// - Throws: as `DocumentReference.getDocument()`.
+  /// - Complexity: one lookup.
+  package func document(at path: DocumentPath) throws(DatabaseError) -> DocumentSnapshot {
+    DocumentSnapshot(
+      reference: database.document(path), contents: try reader.contents(of: path))
   }
 }
 
