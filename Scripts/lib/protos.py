@@ -1,5 +1,6 @@
-"""Finishes what the generators of Scripts/protos made: the trait's condition around each file, and the
-descriptors that gRPC's reflection tells, as a Swift file.
+"""Finishes the output of the generators in Scripts/protos: adds the trait's condition around each
+file and the serializers that count bytes (OndolWire/Traffic.swift), and writes the descriptors for
+gRPC's reflection as a Swift file.
 
     protos.py PROTOS GENERATED
 """
@@ -13,13 +14,15 @@ import tempfile
 
 
 def wrap(text: str) -> str:
-    """The file, compiled with the trait only."""
+    """The file, compiled with the trait only, with the serializers that count bytes."""
+    text = text.replace("internal import GRPCProtobuf\n", "")
+    text = re.sub(r"GRPCProtobuf\.Protobuf(Des|S)erializer<", r"Measured\1erializer<", text)
     head = "// Made by Scripts/protos.\n// swift-format-ignore-file\n"
     return f"{head}#if Server\n{text.rstrip()}\n#endif\n"
 
 
 def descriptors(protos: pathlib.Path) -> list[tuple[str, bytes]]:
-    """Each proto file's descriptor, its lists of entries told as the maps that they are."""
+    """Each proto file's descriptor, with its lists of entries marked as maps."""
     with tempfile.TemporaryDirectory() as directory:
         folder = pathlib.Path(directory)
         for path in protos.glob("*.proto"):

@@ -35,8 +35,8 @@ struct Main: AsyncParsableCommand {
         subcommands: [
           ShellCommand.self, ConsoleCommand.self, InfoCommand.self, CollectionsCommand.self,
           ListCommand.self, GetCommand.self, QueryCommand.self, SearchCommand.self,
-          CountCommand.self, AggregateCommand.self, SchemaCommand.self, IndexesCommand.self,
-          TreeCommand.self,
+          CountCommand.self, AggregateCommand.self, PipeCommand.self, SchemaCommand.self,
+          IndexesCommand.self, TreeCommand.self,
           BlobCommand.self, StatisticsCommand.self,
         ]),
       CommandGroup(name: "Watch", subcommands: [WatchCommand.self, TailCommand.self]),
@@ -63,7 +63,9 @@ struct Main: AsyncParsableCommand {
         ]),
       CommandGroup(
         name: "Serve",
-        subcommands: [ServeCommand.self, RulesCommand.self, ServerCommand.self]),
+        subcommands: [
+          ServeCommand.self, TokensCommand.self, RulesCommand.self, ServerCommand.self,
+        ]),
       CommandGroup(name: "Start", subcommands: [NewCommand.self]),
       CommandGroup(
         name: "Look into the files",
@@ -92,7 +94,7 @@ struct Main: AsyncParsableCommand {
     guard let limit = SystemMemory.addressLimit, limit < comfortableAddresses else { return }
     Console.say(
       "ondol: this process may have \(limit >> 20) MiB of addresses (ulimit -v): with less than "
-        + "1,024 MiB it can end for want of memory")
+        + "1,024 MiB it can end for lack of memory")
   }
 
   /// Whether the first word names a database and not a command.

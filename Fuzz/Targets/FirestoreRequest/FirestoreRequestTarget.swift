@@ -1,7 +1,7 @@
 // Requests of Firestore's protocol as a connection brings them, to the server's calls on a small
-// database. Whatever comes, there is an answer or one of the protocol's errors, and never the one
-// that says that the server has a fault; the database goes on as before; and a value that is taken
-// comes back as it was.
+// database. Every request gets an answer or one of the protocol's errors, but never the error for a
+// fault of the server. The database continues as before, and an accepted value comes back
+// unchanged.
 
 #if Server
   import Dispatch
@@ -34,7 +34,7 @@
       isDone.wait()
     }
 
-    /// Sound requests, each with its call in front.
+    /// Sound requests, each after the name of its call.
     static func seeds() -> [[UInt8]] {
       calls.indices.compactMap { kind in
         calls[kind].seed.map { [UInt8(kind)] + $0 }
@@ -53,7 +53,7 @@
       ) {
         self.seed = try? seed.serializedBytes()
         self.run = { service, bytes in
-          // What is no message never comes as far as a call.
+          // Bytes that are not a message never reach a call.
           guard let request = try? Request(serializedBytes: bytes) else { return }
           try await run(service, request, FirestoreRequestTarget.context)
         }
@@ -188,7 +188,7 @@
       RPCWriter(wrapping: IgnoringWriter())
     }
 
-    /// A value that is taken is the same when it comes back.
+    /// An accepted value comes back unchanged.
     private static func roundTrip(_ wire: WireValue) throws {
       let values = ValueMapping(database: try DatabaseName(database))
       guard let value = try? values.value(wire) else { return }
@@ -206,7 +206,7 @@
       try await items.document("lamp").collection("parts").document("bulb").setData(["n": 1])
       let service = FirestoreService(
         directory: SingleDatabase(ServedDatabase(database)), drain: Drain(),
-        metrics: CallMetrics())
+        metrics: CallMetrics(), policy: .open)
       do {
         try await call.run(service, request)
       } catch let error as RPCError {
@@ -219,7 +219,7 @@
     }
   }
 
-  /// Takes messages and forgets them.
+  /// Receives messages and discards them.
   private struct IgnoringWriter<Element: Sendable>: RPCWriterProtocol {
     func write(_ element: Element) async throws {}
     func write(contentsOf elements: some Sequence<Element>) async throws {}

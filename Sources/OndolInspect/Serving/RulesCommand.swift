@@ -1,5 +1,6 @@
-// `ondol rules`: who may do what, in Firebase's rules files. The commands look at files alone, so
-// an app's rules are checked and tested before a server has them.
+// `ondol rules`: who may do what, in Firebase's rules files. Checking and testing look at files
+// alone, so an app's rules are tested before a server has them. Deploying writes them into a
+// database, or sends them to the server that has it open.
 
 import ArgumentParser
 import Foundation
@@ -9,8 +10,11 @@ import OndolTerminal
 struct RulesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rules",
-    abstract: "Checks and tests Firebase's rules files.",
-    subcommands: [RulesCheckCommand.self, RulesTestCommand.self])
+    abstract: "Checks, tests and deploys Firebase's rules files.",
+    subcommands: [
+      RulesCheckCommand.self, RulesTestCommand.self, RulesExplainCommand.self,
+      RulesDeployCommand.self,
+    ])
 }
 
 /// The file with the rules.
@@ -18,6 +22,13 @@ struct RulesArgument: ParsableArguments {
   @Argument(
     help: "firestore.rules, storage.rules, or database.rules.json.", completion: .file())
   var rules: String
+
+  init() {}
+
+  init(_ rules: String) {
+    self.init()
+    self.rules = rules
+  }
 
   /// What a file has.
   static func read(_ path: String) throws(CommandFailure) -> Data {
@@ -28,6 +39,20 @@ struct RulesArgument: ParsableArguments {
   }
 
   #if Server
+    /// What several files deploy together.
+    static func texts(_ files: [String]) throws(CommandFailure) -> RulesTexts {
+      var texts = RulesTexts()
+      for file in files {
+        let rules = try RulesArgument(file).parsed()
+        do throws(RulesFile.Problem) {
+          try rules.add(to: &texts)
+        } catch {
+          throw CommandFailure(.failed, "\(file): \(error)")
+        }
+      }
+      return texts
+    }
+
     /// The rules.
     ///
     /// Throws what is wrong with them, and where.
@@ -43,14 +68,14 @@ struct RulesArgument: ParsableArguments {
     }
   #else
     static let isOutOfReach = CommandFailure(
-      .failed, "this build of ondol has no rules; build it with --traits Server")
+      .failed, "this ondol was built without rules; build it with --traits Server")
   #endif
 }
 
 struct RulesCheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "check", abstract: "Whether a rules file is whole.",
-    discussion: "Prints the first thing that is wrong with its line and column.")
+    commandName: "check", abstract: "Checks a rules file.",
+    discussion: "Prints the first mistake with its line and column.")
 
   @OptionGroup var file: RulesArgument
   @OptionGroup var globals: GlobalOptions
@@ -67,7 +92,7 @@ struct RulesCheckCommand: ParsableCommand {
 
 struct RulesTestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "test", abstract: "Tries requests, and whether the rules say what they should.",
+    commandName: "test", abstract: "Tries requests, and checks the rules' decisions.",
     discussion: """
       A case is a line of JSON, for instance
         {"as": "ann", "method": "get", "path": "items/lamp", "resource": {"owner": "ann"}, \

@@ -14,9 +14,11 @@ struct ServeCommand: AsyncParsableCommand {
     discussion: """
       Prints a line to paste into a shell, for instance
         export FIRESTORE_EMULATOR_HOST=127.0.0.1:8080
-      and serves until it is interrupted. Google's clients that have this in their environment use \
-      the database as they use Firestore. It listens on this machine alone, because everyone who \
-      reaches it may read and write.
+      and with --port-auth another for Firebase's clients for accounts, and serves until it is \
+      interrupted. Google's clients that have this in their environment use the database as they \
+      use Firestore. Until rules are deployed, every program of this machine may read and write. \
+      For callers from elsewhere, it wants an address to listen on, a certificate or a proxy, an \
+      administrators' token, and rules.
       """)
 
   @OptionGroup var database: DatabaseArgument
@@ -29,16 +31,26 @@ struct ServeCommand: AsyncParsableCommand {
   @Option(help: "The port for Firestore's clients; a free port for 0.")
   var portFirestore = 8080
 
+  @Option(help: "The port for the Realtime Database's clients, such as 9000; a free port for 0.")
+  var portDatabase: Int?
+
+  @Option(help: "The port for Firebase's clients for accounts; a free port for 0.")
+  var portAuth: Int?
+
+  @OptionGroup var accounts: AccountsOptions
+
   @Option(help: "The port for Prometheus, which reads /metrics; a free port for 0.")
   var portMetrics: Int?
 
   @Option(help: "Seconds that calls get to finish when it is interrupted.")
   var grace = 10.0
 
+  @OptionGroup var access: AccessOptions
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    for port in [portFirestore, portMetrics ?? 0] where UInt16(exactly: port) == nil {
+    let ports = [portFirestore, portDatabase ?? 0, portMetrics ?? 0, portAuth ?? 0]
+    for port in ports where UInt16(exactly: port) == nil {
       throw ValidationError("ports are from 0 to 65535")
     }
     guard grace >= 0, grace <= 86_400 else {
@@ -66,7 +78,8 @@ struct ServeCommand: AsyncParsableCommand {
         return try await Self.open(onServer: place, options)
       }
       do {
-        try await opened.served()
+        let served = try await opened.served()
+        try await access.deploy(to: served.database)
         try await serve(SingleDatabase(opened))
       } catch {
         try? await Self.finish { try await opened.close() }
@@ -76,6 +89,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func serveMany() async throws {
+      try access.refuseRules()
       let (place, options) = (database.place, try Self.options)
       // An error of the address is reported immediately.
       _ = try ServerAddress.store(place, creates: true)
@@ -120,8 +134,12 @@ struct ServeCommand: AsyncParsableCommand {
 
     private func serve(_ directory: any DatabaseDirectory) async throws {
       var options = Server.Options()
+      try access.apply(to: &options)
       options.firestorePort = portFirestore
+      options.databasePort = portDatabase
       options.metricsPort = portMetrics
+      options.authPort = portAuth
+      accounts.apply(to: &options)
       options.grace = .seconds(grace)
       let server = Server(directory, options: options)
       // Service managers stop it with this signal.
@@ -131,6 +149,10 @@ struct ServeCommand: AsyncParsableCommand {
       let running = Task {
         try await server.run { addresses in
           var lines = "export FIRESTORE_EMULATOR_HOST=\(addresses.firestore)\n"
+          if let auth = addresses.auth { lines += "export FIREBASE_AUTH_EMULATOR_HOST=\(auth)\n" }
+          if let database = addresses.database {
+            lines += "export FIREBASE_DATABASE_EMULATOR_HOST=\(database)\n"
+          }
           if let metrics = addresses.metrics { lines += "# metrics: http://\(metrics)/metrics\n" }
           try? Output.write(Data(lines.utf8))
         }

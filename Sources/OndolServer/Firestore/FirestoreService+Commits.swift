@@ -28,8 +28,9 @@
         let id = TransactionID([UInt8](request.transaction))
         let commit =
           request.transaction.isEmpty
-          ? try await call.database.commit(writes)
-          : try await call.served.transactions.commit(id, of: call.owner, writes)
+          ? try await call.database.commit(writes, call.access)
+          : try await call.served.transactions.commit(
+            id, of: call.owner, writes, allowedBy: call.writeGuard)
         return .with {
           $0.writeResults = commit.answers.map { call.values.wire($0) }
           $0.commitTime = call.values.wire(commit.time)
@@ -65,7 +66,7 @@
           for (place, write) in writes.enumerated() {
             group.addTask {
               do throws(DatabaseError) {
-                return (place, .success(try await call.database.commit([write])))
+                return (place, .success(try await call.database.commit([write], call.access)))
               } catch {
                 return (place, .failure(error))
               }
@@ -140,7 +141,7 @@
     ) async throws -> WriteStreamToken {
       let (group, token) = try token.next()
       let commit = try await call.database.commit(
-        try call.values.writes(message.writes), as: group)
+        try call.values.writes(message.writes), as: group, call.access)
       try await response.write(
         .with {
           $0.streamToken = Data(token.bytes)

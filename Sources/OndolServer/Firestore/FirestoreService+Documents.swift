@@ -16,6 +16,7 @@
         let mask = request.hasMask ? try FieldMask(request.mask) : nil
         let reading = try await call.reading(request.consistency(call.values))
         let document = try await reading.documents(at: [path])[0]
+        try await call.access.rules?.check(get: [document], at: reading.moment)
         guard document.exists else { throw Self.missing(request.name) }
         return call.values.wire(document, mask: mask)
       }
@@ -45,7 +46,9 @@
         var missing: [WireBatchGetDocumentsResponse] = []
         for group in paths.inGroups(of: Self.documentsOfGroup) {
           var found: [WireBatchGetDocumentsResponse] = []
-          for document in try await reading.documents(at: Array(group)) {
+          let documents = try await reading.documents(at: Array(group))
+          try await call.access.rules?.check(get: documents, at: reading.moment)
+          for document in documents {
             var answer = WireBatchGetDocumentsResponse()
             answer.readTime = time
             if document.exists {
@@ -79,7 +82,7 @@
             reference.documentID
           ])
         let mask = request.hasMask ? try FieldMask(request.mask) : nil
-        let document = try await call.database.write(
+        let document = try await call.write(
           ClientWrite(
             path: path, .replace(try call.values.fields(request.document.fields)),
             condition: .exists(false)))
@@ -98,7 +101,7 @@
             if request.hasCurrentDocument { $0.currentDocument = request.currentDocument }
           })
         let mask = request.hasMask ? try FieldMask(request.mask) : nil
-        return call.values.wire(try await call.database.write(write), mask: mask)
+        return call.values.wire(try await call.write(write), mask: mask)
       }
     }
 
@@ -111,7 +114,7 @@
             $0.delete = request.name
             if request.hasCurrentDocument { $0.currentDocument = request.currentDocument }
           })
-        _ = try await call.database.commit([write])
+        _ = try await call.database.commit([write], call.access)
         return Google_Protobuf_Empty()
       }
     }
@@ -128,6 +131,7 @@
         let reading = try await call.reading(request.consistency(call.values))
         let size = try Self.pageSize(request.pageSize)
         if request.showMissing {
+          try call.access.requireEverything()
           guard request.orderBy.isEmpty else {
             throw DatabaseError(
               .invalidArgument, "a list with missing documents is in the order of their names")
@@ -136,6 +140,11 @@
             collection, evenMissing: reading, mask, size, after: request.pageToken, call)
         }
         let query = try Self.ordered(call.database.collection(collection), request.orderBy)
+        let list = try await call.ruled(
+          .with {
+            $0.from = [.with { $0.collectionID = request.collectionID }]
+            $0.limit = .init(Int32(clamping: size))
+          }, below: parent, at: reading.moment)
         var page = query.limit(to: size)
         if !request.pageToken.isEmpty {
           guard let cursor = QueryCursor(request.pageToken) else { throw Self.wrongPage }
@@ -143,6 +152,7 @@
         }
         var documents: [DocumentSnapshot] = []
         try await reading.documents(of: page) { documents += $0 }
+        try await list?.check(documents, at: reading.moment)
         return try .with {
           $0.documents = documents.map { call.values.wire($0, mask: mask) }
           if documents.count == size, let last = documents.last {
@@ -193,6 +203,7 @@
       request: WireListCollectionIdsRequest, context: ServerContext
     ) async throws -> WireListCollectionIdsResponse {
       try await answerWhileWaitedFor(request.parent) { call in
+        try call.access.requireEverything()
         let (_, parent) = try DatabaseName.parent(request.parent)
         let size = try Self.pageSize(request.pageSize)
         let reading = try await call.reading(request.consistency(call.values))

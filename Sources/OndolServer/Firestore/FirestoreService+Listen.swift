@@ -1,7 +1,8 @@
 // The listen stream of clients. One task reads the targets that the client adds and removes.
 // Another takes steps from the session and sends them. A step is one consistent state of all
 // targets, and ends with the message that marks it as such for clients. A client that does not read
-// delays only its own sender: the session then merges several commits into one step.
+// delays only its own sender: the session then merges several commits into one step. For callers to
+// whom rules apply, ListenRules sees each step before it is sent.
 
 #if Server
   import Foundation
@@ -25,7 +26,8 @@
         var targets: ListenTargets?
         for try await message in request {
           if targets == nil {
-            let new = ListenTargets(try await call(message.database), metrics)
+            let new = ListenTargets(try await call(message.database), policy, metrics)
+            await new.begin()
             targets = new
             begin.yield(new)
           }
@@ -46,27 +48,73 @@
     /// The largest number of targets of one stream.
     private static let most = 1_000
 
+    /// How long a client's token for coming back may stay the same, in microseconds.
+    private static let longestPause: Int64 = 300_000_000
+
     private let session: ListeningSession
     private let call: FirestoreService.Call
+    private let policy: AccessPolicy
     private let count: TargetCount
     private var targets: [Int32: Target] = [:] {
       didSet { count.change(by: targets.count - oldValue.count) }
     }
+    private let rules = ListenRules()
+    /// When the client last got a token, in microseconds since 1970.
+    private var lastMark: Int64
+    private var registrations: [Handlers.Registration] = []
 
-    init(_ call: FirestoreService.Call, _ metrics: CallMetrics) {
-      session = ListeningSession(call.database)
+    init(_ call: FirestoreService.Call, _ policy: AccessPolicy, _ metrics: CallMetrics) {
+      session = ListeningSession(call.database, readsMoments: call.access.rules != nil)
       self.call = call
+      self.policy = policy
       count = TargetCount(metrics)
+      lastMark = call.database.now()
+    }
+
+    /// Follows what may end the stream or its targets while no documents change.
+    func begin() {
+      registrations.append(
+        call.served.heartbeat.add { [weak self] in
+          Task { await self?.beat() }
+        })
+      guard call.access.rules != nil else { return }
+      registrations.append(
+        call.served.rules.handlers.add { [weak session] in
+          Task { await session?.mark() }
+        })
+    }
+
+    /// Gives a client without changes a new token now and then. A later change feed may not reach
+    /// back to its old one. Makes the stream notice that its caller's token has ended.
+    private func beat() async {
+      if call.database.now() - lastMark > Self.longestPause || call.hasEnded {
+        await session.mark()
+      }
     }
 
     /// Sends the targets' changes until the task is cancelled.
     nonisolated func send(to response: RPCWriter<WireListenResponse>) async throws {
       try await FirestoreService.mapErrors(in: call.name) {
         let sender = ListenSender(self, call.values, response)
-        while let step = try await session.next() { try await sender.send(step) }
+        while let step = try await session.next() {
+          if let step = try await examined(step) { try await sender.send(step) }
+        }
         try Task.checkCancellation()
         throw DatabaseError(.unavailable, "the database was closed")
       }
+    }
+
+    /// The step as far as its reader may see it; nil when nothing is left.
+    private func examined(_ step: ListenStep) async throws(DatabaseError) -> ListenStep? {
+      lastMark = call.database.now()
+      guard call.access.rules != nil else { return step }
+      if call.hasEnded { throw DatabaseError(.unauthenticated, "the token has expired") }
+      let current = try await call.served.rules.current()
+      let access = policy.access(for: call.principal, call.name, current)
+      let step = try await rules.examined(
+        step, call, access, number: current?.number, session)
+      for (id, _) in step.failed { targets[id] = nil }
+      return step.isEmpty && !step.isMark ? nil : step
     }
 
     /// Adds or removes a request's targets.
@@ -78,17 +126,22 @@
         try await FirestoreService.mapErrors(in: call.name) { try await add(target) }
       case .removeTarget(let id):
         targets[id] = nil
+        await rules.remove(id)
         await session.remove(id)
       case nil: return
       }
     }
 
     private func add(_ wire: WireTarget) async throws {
+      guard wire.targetID >= 0 else {
+        throw DatabaseError(.invalidArgument, "a target's number is not negative")
+      }
       guard targets.count < Self.most else {
         throw DatabaseError(
           .resourceExhausted, "a stream listens to \(Self.most) targets at most; open another one")
       }
       let (listened, mask) = try listened(wire)
+      if call.access.rules != nil { await rules.add(wire.targetID, try ruled(wire)) }
       targets[wire.targetID] = Target(
         endsWhenComplete: wire.once,
         expectedCount: wire.hasExpectedCount ? Int(wire.expectedCount.value) : nil, mask: mask)
@@ -101,8 +154,7 @@
       switch wire.targetType {
       case .query(let target):
         let (_, parent) = try DatabaseName.parent(target.parent)
-        let mapping = QueryMapping(values: call.values, database: call.database, parent: parent)
-        let mapped = try mapping.query(target.structuredQuery)
+        let mapped = try QueryMapping(call, parent: parent).query(target.structuredQuery)
         guard !mapped.isOfAllCollections else {
           throw DatabaseError(.unimplemented, "a listener is to one collection, or to a group")
         }
@@ -113,6 +165,17 @@
         return (.documents(paths), nil)
       case nil: throw DatabaseError(.invalidArgument, "a target is neither query nor documents")
       }
+    }
+
+    /// What the rules are asked about.
+    private func ruled(_ wire: WireTarget) throws(DatabaseError) -> ListenRules.Listened {
+      guard case .query(let target) = wire.targetType else {
+        var paths: [DocumentPath] = []
+        for name in wire.documents.documents { paths.append(try call.name.path(of: name)) }
+        return .documents(paths)
+      }
+      return .query(
+        target.structuredQuery, below: try DatabaseName.parent(target.parent).path)
     }
 
     private func start(of wire: WireTarget) -> ListeningStart {
@@ -201,7 +264,7 @@
         message.targetChange.resumeToken = token
         messages.append(message)
       }
-      if step.changes.isEmpty, step.completed.isEmpty, step.reset.isEmpty {
+      if step.changes.isEmpty, step.completed.isEmpty, step.reset.isEmpty, !step.isMark {
         return try await response.write(contentsOf: messages)
       }
       // Without targets, the message applies to all of them: they are consistent as of this moment.

@@ -17,12 +17,16 @@
       try await answerWhileWaitedFor(request.parent) { call in
         let mapped = try Self.query(request.structuredQuery, request.parent, call)
         let explains = request.hasExplainOptions
+        if explains { try call.access.requireEverything() }
         guard !explains || request.explainOptions.analyze else {
           let plan = try await Self.plan(of: mapped.query, request.structuredQuery)
           return try await response.write(.with { $0.explainMetrics.planSummary = plan })
         }
         let start = ContinuousClock.now
         let reading = try await call.reading(request.consistency(call.values))
+        let list = try await call.ruled(
+          request.structuredQuery, below: DatabaseName.parent(request.parent).path,
+          at: reading.moment)
         var head = WireRunQueryResponse()
         head.readTime = call.values.wire(reading.moment.time)
         if reading.isNew, let transaction = reading.transaction {
@@ -30,6 +34,7 @@
         }
         var count = 0
         func send(_ documents: [DocumentSnapshot]) async throws {
+          try await list?.check(documents, at: reading.moment)
           count += documents.count
           try await response.write(
             contentsOf: documents.map { document in
@@ -63,8 +68,7 @@
       _ wire: WireStructuredQuery, _ parent: String, _ call: Call, in id: String? = nil
     ) throws(DatabaseError) -> MappedQuery {
       let (_, path) = try DatabaseName.parent(parent)
-      let mapping = QueryMapping(values: call.values, database: call.database, parent: path)
-      return try mapping.query(wire, in: id)
+      return try QueryMapping(call, parent: path).query(wire, in: id)
     }
 
     private static func refuseAllCollections(_ mapped: MappedQuery) throws(DatabaseError) {
@@ -84,6 +88,7 @@
         try Self.refuseAllCollections(mapped)
         let aggregations = try AggregationMapping(wire.aggregations)
         let explains = request.hasExplainOptions
+        if explains { try call.access.requireEverything() }
         guard !explains || request.explainOptions.analyze else {
           let plan = try await Self.plan(
             of: mapped.query, wire.structuredQuery, aggregating: aggregations.fieldNames)
@@ -91,6 +96,14 @@
         }
         let start = ContinuousClock.now
         let reading = try await call.reading(request.consistency(call.values))
+        let list = try await call.ruled(
+          wire.structuredQuery, below: DatabaseName.parent(request.parent).path,
+          at: reading.moment)
+        if let list, list.asksForEach || mapped.isOfGroup {
+          try await reading.documents(of: mapped.query) {
+            try await list.check($0, at: reading.moment)
+          }
+        }
         let source = aggregations.source(
           mapped.query, isLimited: wire.structuredQuery.hasLimit,
           hasOrder: !wire.structuredQuery.orderBy.isEmpty)
@@ -185,6 +198,7 @@
       request: WirePartitionQueryRequest, context: ServerContext
     ) async throws -> WirePartitionQueryResponse {
       try await answerWhileWaitedFor(request.parent) { call in
+        try call.access.requireEverything()
         let mapped = try Self.query(request.structuredQuery, request.parent, call)
         try Self.refuseAllCollections(mapped)
         guard request.partitionCount > 0 else {

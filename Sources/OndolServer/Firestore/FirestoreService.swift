@@ -14,16 +14,32 @@
     let directory: any DatabaseDirectory
     let drain: Drain
     let metrics: CallMetrics
+    let policy: AccessPolicy
 
     /// A call's database, and the mapping of its values.
     struct Call: Sendable {
       let name: DatabaseName
       let served: ServedDatabase
-      /// The caller.
-      let owner: String
+      let principal: Principal
+      let access: CallAccess
 
       var values: ValueMapping { ValueMapping(database: name) }
       var database: Database { served.database }
+
+      /// The only caller that may use the transactions of this call.
+      var owner: String {
+        switch principal {
+        case .nobody: "nobody"
+        case .admin: "admin"
+        case .user(let token): "user/\(token.uid)"
+        }
+      }
+
+      /// Whether the token of the caller has expired since the call began.
+      var hasEnded: Bool {
+        if case .user(let token) = principal { return token.isOver(at: database) }
+        return false
+      }
 
       /// Returns the source of the call's reads.
       func reading(_ consistency: Consistency) async throws(DatabaseError) -> Reading {
@@ -44,7 +60,8 @@
       try await Self.mapErrors(in: nil) {
         let (named, _) = try DatabaseName.split(name)
         let served = try await directory.database(project: named.project, id: named.id)
-        return Call(name: named, served: served, owner: Self.owner)
+        let (access, principal) = try await policy.access(to: served, named)
+        return Call(name: named, served: served, principal: principal, access: access)
       }
     }
 
@@ -76,16 +93,14 @@
         throw ErrorMapping.rpcError(error, in: database)
       }
     }
-
-    /// Every client, because clients do not sign in.
-    static let owner = "owner"
   }
 
   /// Firestore's service without a transport, for a simulation's calls.
   package func firestoreService(
     of directory: any DatabaseDirectory
   ) -> any WireFirestore.SimpleServiceProtocol {
-    FirestoreService(directory: directory, drain: Drain(), metrics: CallMetrics())
+    FirestoreService(
+      directory: directory, drain: Drain(), metrics: CallMetrics(), policy: .open)
   }
 
   /// The moment that a request wants to read. All messages have the same selectors.

@@ -1,7 +1,6 @@
 // The server's counts of its calls, in the format that Prometheus reads.
 
 #if Server
-  import SwiftProtobuf
   import Synchronization
 
   /// Counts calls by method and result.
@@ -15,6 +14,9 @@
       var buckets = Array(repeating: 0, count: bounds.count + 1)
       var seconds = 0.0
       var open = 0
+      /// Bytes of messages.
+      var received = 0
+      var sent = 0
     }
 
     private let methods = Mutex<[String: Method]>([:])
@@ -26,7 +28,9 @@
     }
 
     /// Records the end of a call.
-    func end(_ method: String, status: String, after duration: Duration) {
+    func end(
+      _ method: String, status: String, after duration: Duration, received: Int, sent: Int
+    ) {
       let seconds = duration / .seconds(1)
       let bucket = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
       methods.withLock { methods in
@@ -34,6 +38,8 @@
         methods[method]?.statuses[status, default: 0] += 1
         methods[method]?.buckets[bucket] += 1
         methods[method]?.seconds += seconds
+        methods[method]?.received += received
+        methods[method]?.sent += sent
       }
     }
 
@@ -56,6 +62,20 @@
       lines += ["# HELP ondol_calls_open Calls under way.", "# TYPE ondol_calls_open gauge"]
       for (name, method) in methods {
         lines.append("ondol_calls_open{method=\"\(name)\"} \(method.open)")
+      }
+      lines += [
+        "# HELP ondol_call_received_bytes_total Bytes of messages that calls received.",
+        "# TYPE ondol_call_received_bytes_total counter",
+      ]
+      for (name, method) in methods {
+        lines.append("ondol_call_received_bytes_total{method=\"\(name)\"} \(method.received)")
+      }
+      lines += [
+        "# HELP ondol_call_sent_bytes_total Bytes of messages that calls sent.",
+        "# TYPE ondol_call_sent_bytes_total counter",
+      ]
+      for (name, method) in methods {
+        lines.append("ondol_call_sent_bytes_total{method=\"\(name)\"} \(method.sent)")
       }
       lines += [
         "# HELP ondol_call_seconds How long calls took.", "# TYPE ondol_call_seconds histogram",

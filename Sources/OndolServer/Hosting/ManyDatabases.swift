@@ -40,6 +40,9 @@
       return try await database.served()
     }
 
+    /// Each database has rules of its own. One without them is administrators' alone.
+    package var hasRules: Bool { true }
+
     /// Closes all databases.
     ///
     /// - Throws: the first error. All databases are closed in any case.

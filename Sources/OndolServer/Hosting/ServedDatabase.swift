@@ -1,5 +1,5 @@
 // A database as the server's services use it, with the transactions that clients hold between
-// calls, and the moments that it has reported to them.
+// calls, the moments that it has reported to them, and the rules for them.
 
 #if Server
   package import Ondol
@@ -9,11 +9,18 @@
     package let database: Database
     let transactions: HeldTransactions
     let moments: RecentMoments
+    let rules: ServerRules
+    let heartbeat: Heartbeat
+    /// Its accounts, and the tokens that name them.
+    let identity: Identity
 
     package init(_ database: Database) {
       self.database = database
       transactions = HeldTransactions(database)
       moments = RecentMoments(database)
+      rules = ServerRules(database)
+      heartbeat = Heartbeat(database)
+      identity = Identity(database)
     }
   }
 
@@ -25,6 +32,9 @@
     func database(
       project: String, id: String
     ) async throws(DatabaseError) -> ServedDatabase
+
+    /// Whether rules are deployed, as far as that is known before the first call.
+    var hasRules: Bool { get async throws(DatabaseError) }
   }
 
   /// One database, which is the default database of every project.
@@ -50,6 +60,10 @@
             + " \(DatabaseName.usual). `--many` serves a folder of them")
       }
       return try await find()
+    }
+
+    package var hasRules: Bool {
+      get async throws(DatabaseError) { try await find().rules.current() != nil }
     }
   }
 #endif

@@ -15,6 +15,8 @@
     /// Whether the query reads all collections at once, whatever their ids. Then `query` is the
     /// part for one collection id.
     var isOfAllCollections = false
+    /// Whether the query reads collections below several documents.
+    var isOfGroup = false
   }
 
   /// Maps the queries below one parent.
@@ -22,6 +24,9 @@
     let values: ValueMapping
     let database: Database
     let parent: DocumentPath?
+    /// Whether the query reads the documents' other fields as well: somebody must see them before
+    /// the mask hides them.
+    var readsWhole = false
 
     /// The query.
     ///
@@ -62,6 +67,7 @@
       if wire.offset != 0 { query = query.offset(Int(wire.offset)) }
       var mapped = try project(query, wire)
       mapped.isOfAllCollections = isOfAll
+      mapped.isOfGroup = selector.allDescendants
       return mapped
     }
 
@@ -84,7 +90,7 @@
     ) throws(DatabaseError) -> MappedQuery {
       guard wire.hasSelect, !wire.select.fields.isEmpty else { return MappedQuery(query: query) }
       let mask = try FieldMask(.with { $0.fieldPaths = wire.select.fields.map(\.fieldPath) })
-      guard !mask.paths.isEmpty else { return MappedQuery(query: query, mask: mask) }
+      guard !mask.paths.isEmpty, !readsWhole else { return MappedQuery(query: query, mask: mask) }
       return MappedQuery(query: query.select(mask.paths.map { FieldPath($0) }), mask: mask)
     }
 

@@ -1,9 +1,11 @@
-// Logs one line for each call and records it in the metrics. It wraps all services.
+// Logs one line for each call and records it in the metrics: method, database, status, time, bytes.
+// It wraps all services.
 
 #if Server
   import GRPCCore
   import Logging
   import Ondol
+  import OndolWire
 
   /// Watches calls from their start to the end of their answer.
   struct CallLog: ServerInterceptor {
@@ -18,13 +20,13 @@
     ) async throws -> StreamingServerResponse<Output> {
       let call = WatchedCall(context, request.metadata, logger, metrics)
       do {
-        var response = try await next(request, context)
+        var response = try await call.bind { try await next(request, context) }
         switch response.accepted {
         case .success(var contents):
           let producer = contents.producer
           contents.producer = { writer in
             do {
-              let metadata = try await producer(writer)
+              let metadata = try await call.bind { try await producer(writer) }
               call.end(nil)
               return metadata
             } catch {
@@ -49,6 +51,8 @@
     private let peer: String
     private let database: String
     private let start = ContinuousClock.now
+    private let traffic = Traffic()
+    private let subject = CallSubject()
     private let logger: Logger
     private let metrics: CallMetrics
 
@@ -65,15 +69,26 @@
       metrics.begin(method)
     }
 
+    /// Runs a part of the call's work, which reports to it.
+    func bind<R>(_ body: () async throws -> R) async throws -> R {
+      try await Traffic.$current.withValue(traffic) {
+        try await CallSubject.$current.withValue(subject) { try await body() }
+      }
+    }
+
     func end(_ error: (any Error)?) {
       let duration = ContinuousClock.now - start
       let status = error.map { Self.status(of: $0) } ?? "OK"
-      metrics.end(method, status: status, after: duration)
+      metrics.end(
+        method, status: status, after: duration, received: traffic.received,
+        sent: traffic.sent)
       let isOurs = error != nil && ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status)
       var metadata: Logger.Metadata = [
         "database": "\(database)", "peer": "\(peer)",
         "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
+        "received": "\(traffic.received)", "sent": "\(traffic.sent)",
       ]
+      if let name = subject.name { metadata["caller"] = "\(name)" }
       if let error { metadata["error"] = "\((error as? RPCError)?.message ?? "\(error)")" }
       logger.log(level: isOurs ? .error : .info, "\(method) \(status)", metadata: metadata)
     }

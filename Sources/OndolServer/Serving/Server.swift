@@ -2,13 +2,13 @@
 // continues with the calls.
 
 #if Server
-  import FlyingFox
-  import FlyingSocks
   import Foundation
   import GRPCCore
   import GRPCNIOTransportHTTP2Posix
   public import Logging
+  import NIOCertificateReloading
   public import Ondol
+  public import OndolAccounts
   import OndolWire
   import Synchronization
 
@@ -20,23 +20,60 @@
   /// ```
   ///
   /// To use it, point Google's clients to it with their setting for Firestore's emulator. They need
-  /// nothing else. Every client that reaches the port may read and write, so the server listens
-  /// only on this machine.
+  /// nothing else. Until rules are deployed, every program of this machine may read and write. For
+  /// others, set `Options.host`, a certificate or a proxy, and an administrators' token, and deploy
+  /// rules.
   public final class Server: Sendable {
     /// Options of a server.
     public struct Options: Sendable {
+      /// The address to listen on. Only programs of this machine reach the default.
+      public var host = "127.0.0.1"
+      /// Encrypts connections; nil for none.
+      public var certificate: Certificate?
+      /// Whether a proxy of yours encrypts connections and passes them on. It may run on this
+      /// machine: `host` then says nothing about where callers are.
+      public var isBehindProxy = false
       /// The port for Firestore's clients; 0 for a free one.
       public var firestorePort = 8080
+      /// The port for the Realtime Database's clients; 0 for a free one, nil for none.
+      public var databasePort: Int?
       /// The port for Prometheus; 0 for a free one, nil for none.
       public var metricsPort: Int?
+      /// The port for Firebase's clients for accounts; 0 for a free one, nil for none.
+      public var authPort: Int?
+      /// The project of requests for accounts that name none; nil takes their API key for its name.
+      public var project: String?
+      /// The token of administrators, to whom no rules apply. Without it, only `owner` is one, and
+      /// only on this machine.
+      public var adminToken: String?
+      /// Whether tokens are taken that nobody has signed. Firebase's libraries make them for
+      /// emulators, and so can everybody else.
+      public var acceptsUnsignedTokens = false
+      /// What accounts are opened with. The rules for passwords are Firebase's: six characters.
+      public var accounts: Accounts.Options = {
+        var options = Accounts.Options()
+        options.minimumPasswordLength = 6
+        options.refusesSimplePasswords = false
+        return options
+      }()
+      /// Sends a mail with a code. With nil, the default, calls that would send one are refused.
+      public var sendMail: (@Sendable (AccountMail) async throws -> Void)?
       /// The time that calls have to end once the server shuts down.
       public var grace = Duration.seconds(10)
       /// The largest size of a request, or of one message of a stream, in bytes.
       public var requestLimit = 16 << 20
       /// The largest number of concurrent calls on one connection.
       public var callsOfConnection = 20_000
+      /// Whether callers without credentials are administrators even if there are rules.
+      public var isOpen = false
+      /// Whether a query is refused unless it proves that the rules allow every document that it
+      /// can find, as in Firestore. Otherwise the rules may also be asked about each document.
+      public var isStrict = false
       /// Logs a line for each call.
       public var logger = Logger(label: "ondol.server")
+
+      /// Whether only programs of this machine reach the server.
+      var isLocal: Bool { ["127.0.0.1", "::1"].contains(host) && !isBehindProxy }
 
       /// The defaults.
       public init() {}
@@ -46,11 +83,19 @@
     public struct Addresses: Sendable, Hashable {
       /// For Firestore's clients: the value of `FIRESTORE_EMULATOR_HOST`.
       public var firestore: String
+      /// For the Realtime Database's clients: the value of `FIREBASE_DATABASE_EMULATOR_HOST`; nil
+      /// without a port for them.
+      public var database: String?
       /// For Prometheus; nil without a port for it.
       public var metrics: String?
+      /// For Firebase's clients for accounts, the value of `FIREBASE_AUTH_EMULATOR_HOST`; nil
+      /// without a port for them.
+      public var auth: String?
     }
 
-    private let directory: any DatabaseDirectory
+    let directory: any DatabaseDirectory
+    /// Who a caller is.
+    let admission: Admission
     private let options: Options
     private let drain = Drain()
     private let metrics = CallMetrics()
@@ -69,9 +114,29 @@
     package init(_ directory: any DatabaseDirectory, options: Options) {
       self.directory = directory
       self.options = options
+      admission = Admission(options)
     }
 
-    private static let host = "127.0.0.1"
+    /// Refuses to serve others without what protects the databases.
+    private func checkProtection() async throws(DatabaseError) {
+      guard !options.isLocal else { return }
+      func refusal(_ reason: String) -> DatabaseError {
+        DatabaseError(
+          .failedPrecondition, "callers from other machines may reach the server, and \(reason)")
+      }
+      guard options.certificate != nil || options.isBehindProxy else {
+        throw refusal(
+          "connections are not encrypted: name a certificate, or the proxy that has one")
+      }
+      guard options.adminToken != nil else { throw refusal("there is no administrators' token") }
+      guard !options.isOpen else { throw refusal("everybody would be an administrator") }
+      guard try await directory.hasRules else {
+        throw refusal("no rules are deployed: nothing would be allowed")
+      }
+      guard options.databasePort == nil else {
+        throw refusal("the Realtime Database's port is for this machine alone: leave it out")
+      }
+    }
 
     /// Serves until `shutDown()` is called or the task is cancelled.
     ///
@@ -86,27 +151,32 @@
       guard !isSecond else {
         throw DatabaseError(.failedPrecondition, "a server runs once; make another")
       }
+      try await checkProtection()
+      let reloader = try options.certificate?.reloader(options.logger)
       let firestore = GRPCServer(
-        transport: transport(), services: services,
-        interceptors: [CallLog(logger: options.logger, metrics: metrics)])
-      var scraped: HTTPServer?
-      if let port = options.metricsPort { scraped = try await metricsServer(port: port) }
+        transport: try transport(reloader), services: services,
+        interceptors: [
+          CallLog(logger: options.logger, metrics: metrics), CallCredentialsInterceptor(),
+        ])
+      let (scraped, auth) = (try metricsListener, try authListener(reloader))
+      let listeners = [scraped, auth].compactMap(\.self)
       try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await firestore.serve() }
-        if let scraped { group.addTask { try await scraped.run() } }
+        group.addTask { try await Self.serve(firestore, listeners) }
+        if let reloader { group.addTask { try await reloader.run() } }
         group.addTask { [self] in
           await drain.wait()
           firestore.beginGracefulShutdown()
+          for listener in listeners { listener.beginShutdown() }
           try await Task.sleep(for: options.grace)
         }
         do {
           let address = try await firestore.transport.listeningAddress
-          var addresses = Addresses(firestore: "\(Self.host):\(address.ipv4?.port ?? 0)")
-          if let scraped {
-            try await scraped.waitUntilListening()
-            if case .ip4(_, port: let port)? = await scraped.listeningAddress {
-              addresses.metrics = "\(Self.host):\(port)"
-            }
+          var addresses = Addresses(
+            firestore: Self.text(options.host, address.ipv4?.port ?? address.ipv6?.port))
+          addresses.metrics = try await scraped?.address
+          addresses.auth = try await auth?.address
+          if let port = options.databasePort {
+            addresses.database = try await startTreeFace(port, in: &group)
           }
           await whenReady(addresses)
           // The first to end is the server itself, its grace time, or a port that is taken.
@@ -117,6 +187,31 @@
         }
         group.cancelAll()
       }
+    }
+
+    /// Serves until all have ended, or one fails.
+    private static func serve(
+      _ firestore: GRPCServer<HTTP2ServerTransport.Posix>, _ listeners: [HTTPListener]
+    ) async throws {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await firestore.serve() }
+        for listener in listeners { group.addTask { try await listener.run() } }
+        while try await group.next() != nil {}
+      }
+    }
+
+    /// Serves the Realtime Database's clients, and returns the address when it listens.
+    private func startTreeFace(
+      _ port: Int, in group: inout ThrowingTaskGroup<Void, any Error>
+    ) async throws -> String {
+      let face = TreeFace(directory, admission, drain: drain)
+      let (ports, found) = AsyncStream.makeStream(of: Int.self)
+      group.addTask { [options] in
+        defer { found.finish() }
+        try await face.run(host: options.host, port: port) { found.yield($0) }
+      }
+      for await port in ports { return Self.text(options.host, port) }
+      throw DatabaseError(.unavailable, "the port \(port) is taken")
     }
 
     /// The reason why the server does not run. Only its listeners know of a port that is taken.
@@ -132,7 +227,9 @@
           if !(error is CancellationError) { causes.append(error) }
         }
       }
-      let ports = [options.firestorePort, options.metricsPort].compactMap(\.self)
+      let ports = [
+        options.firestorePort, options.databasePort, options.metricsPort, options.authPort,
+      ].compactMap(\.self)
       return DatabaseError(
         .unavailable,
         "the server cannot listen on port \(ports.map(String.init).joined(separator: " or ")):"
@@ -145,10 +242,18 @@
       drain.begin()
     }
 
-    private func transport() -> HTTP2ServerTransport.Posix {
-      HTTP2ServerTransport.Posix(
-        address: .ipv4(host: Self.host, port: options.firestorePort),
-        transportSecurity: .plaintext,
+    /// An address as clients want it.
+    static func text(_ host: String, _ port: Int?) -> String {
+      host.contains(":") ? "[\(host)]:\(port ?? 0)" : "\(host):\(port ?? 0)"
+    }
+
+    private func transport(
+      _ reloader: (any CertificateReloader)?
+    ) throws -> HTTP2ServerTransport.Posix {
+      let (host, port) = (options.host, options.firestorePort)
+      return HTTP2ServerTransport.Posix(
+        address: host.contains(":") ? .ipv6(host: host, port: port) : .ipv4(host: host, port: port),
+        transportSecurity: try reloader.map { try .tls(certificateReloader: $0) } ?? .plaintext,
         config: .defaults {
           $0.rpc.maxRequestPayloadSize = options.requestLimit
           $0.http2.maxConcurrentStreams = options.callsOfConnection
@@ -164,21 +269,40 @@
       ]
       .map(\.fullyQualifiedService)
       return [
-        FirestoreService(directory: directory, drain: drain, metrics: metrics),
+        FirestoreService(directory: directory, drain: drain, metrics: metrics, policy: policy),
         HealthService(drain: drain, services: Set(names)), ReflectionService(services: names),
       ]
     }
 
-    /// Serves Prometheus.
-    private func metricsServer(port: Int) async throws -> HTTPServer {
-      let server = HTTPServer(
-        address: try .inet(ip4: Self.host, port: UInt16(clamping: port)), logger: .disabled)
-      await server.appendRoute("GET /metrics") { [metrics] _ in
-        HTTPResponse(
-          statusCode: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
-          body: Data(metrics.text.utf8))
+    private var policy: AccessPolicy {
+      var policy = AccessPolicy { [admission, directory] (header, project) throws(DatabaseError) in
+        try await admission.principal(ofBearer: header, project: project, in: directory)
       }
-      return server
+      policy.isOpen = options.isOpen
+      policy.isLocal = options.isLocal
+      policy.isStrict = options.isStrict
+      return policy
+    }
+
+    /// Serves Prometheus.
+    private var metricsListener: HTTPListener? {
+      get throws {
+        try options.metricsPort.map { port in
+          try HTTPListener(
+            MetricsFace(metrics: metrics), host: "127.0.0.1", port: port, nil,
+            requestLimit: options.requestLimit, logger: options.logger, metrics: nil)
+        }
+      }
+    }
+
+    /// Serves Firebase's clients for accounts.
+    private func authListener(_ reloader: TimedCertificateReloader?) throws -> HTTPListener? {
+      try options.authPort.map { port in
+        try HTTPListener(
+          AccountsFace(directory: directory, admission: admission, project: options.project),
+          host: options.host, port: port, reloader, requestLimit: options.requestLimit,
+          logger: options.logger, metrics: metrics)
+      }
     }
   }
 #endif

@@ -20,7 +20,6 @@
 //   https://github.com/grpc/grpc-swift
 
 package import GRPCCore
-internal import GRPCProtobuf
 package import SwiftProtobuf
 
 // MARK: - google.firestore.v1.Firestore
@@ -162,6 +161,19 @@ package enum WireFirestore: Sendable {
                 type: .serverStreaming
             )
         }
+        /// Namespace for "ExecutePipeline" metadata.
+        package enum ExecutePipeline: Sendable {
+            /// Request type for "ExecutePipeline".
+            package typealias Input = WireExecutePipelineRequest
+            /// Response type for "ExecutePipeline".
+            package typealias Output = WireExecutePipelineResponse
+            /// Descriptor for "ExecutePipeline".
+            package static let descriptor = GRPCCore.MethodDescriptor(
+                service: GRPCCore.ServiceDescriptor(fullyQualifiedService: "google.firestore.v1.Firestore"),
+                method: "ExecutePipeline",
+                type: .serverStreaming
+            )
+        }
         /// Namespace for "PartitionQuery" metadata.
         package enum PartitionQuery: Sendable {
             /// Request type for "PartitionQuery".
@@ -252,6 +264,7 @@ package enum WireFirestore: Sendable {
             Rollback.descriptor,
             RunQuery.descriptor,
             RunAggregationQuery.descriptor,
+            ExecutePipeline.descriptor,
             PartitionQuery.descriptor,
             Write.descriptor,
             Listen.descriptor,
@@ -423,6 +436,20 @@ extension WireFirestore {
             request: GRPCCore.StreamingServerRequest<WireRunAggregationQueryRequest>,
             context: GRPCCore.ServerContext
         ) async throws -> GRPCCore.StreamingServerResponse<WireRunAggregationQueryResponse>
+
+        /// Handle the "ExecutePipeline" method.
+        ///
+        /// - Parameters:
+        ///   - request: A streaming request of `WireExecutePipelineRequest` messages.
+        ///   - context: Context providing information about the RPC.
+        /// - Throws: Any error which occurred during the processing of the request. Thrown errors
+        ///     of type `RPCError` are mapped to appropriate statuses. All other errors are converted
+        ///     to an internal error.
+        /// - Returns: A streaming response of `WireExecutePipelineResponse` messages.
+        func executePipeline(
+            request: GRPCCore.StreamingServerRequest<WireExecutePipelineRequest>,
+            context: GRPCCore.ServerContext
+        ) async throws -> GRPCCore.StreamingServerResponse<WireExecutePipelineResponse>
 
         /// Handle the "PartitionQuery" method.
         ///
@@ -656,6 +683,20 @@ extension WireFirestore {
             request: GRPCCore.ServerRequest<WireRunAggregationQueryRequest>,
             context: GRPCCore.ServerContext
         ) async throws -> GRPCCore.StreamingServerResponse<WireRunAggregationQueryResponse>
+
+        /// Handle the "ExecutePipeline" method.
+        ///
+        /// - Parameters:
+        ///   - request: A request containing a single `WireExecutePipelineRequest` message.
+        ///   - context: Context providing information about the RPC.
+        /// - Throws: Any error which occurred during the processing of the request. Thrown errors
+        ///     of type `RPCError` are mapped to appropriate statuses. All other errors are converted
+        ///     to an internal error.
+        /// - Returns: A streaming response of `WireExecutePipelineResponse` messages.
+        func executePipeline(
+            request: GRPCCore.ServerRequest<WireExecutePipelineRequest>,
+            context: GRPCCore.ServerContext
+        ) async throws -> GRPCCore.StreamingServerResponse<WireExecutePipelineResponse>
 
         /// Handle the "PartitionQuery" method.
         ///
@@ -891,6 +932,21 @@ extension WireFirestore {
             context: GRPCCore.ServerContext
         ) async throws
 
+        /// Handle the "ExecutePipeline" method.
+        ///
+        /// - Parameters:
+        ///   - request: A `WireExecutePipelineRequest` message.
+        ///   - response: A response stream of `WireExecutePipelineResponse` messages.
+        ///   - context: Context providing information about the RPC.
+        /// - Throws: Any error which occurred during the processing of the request. Thrown errors
+        ///     of type `RPCError` are mapped to appropriate statuses. All other errors are converted
+        ///     to an internal error.
+        func executePipeline(
+            request: WireExecutePipelineRequest,
+            response: GRPCCore.RPCWriter<WireExecutePipelineResponse>,
+            context: GRPCCore.ServerContext
+        ) async throws
+
         /// Handle the "PartitionQuery" method.
         ///
         /// - Parameters:
@@ -985,8 +1041,8 @@ extension WireFirestore.StreamingServiceProtocol {
     package func registerMethods<Transport>(with router: inout GRPCCore.RPCRouter<Transport>) where Transport: GRPCCore.ServerTransport {
         router.registerHandler(
             forMethod: WireFirestore.Method.GetDocument.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireGetDocumentRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireDocument>(),
+            deserializer: MeasuredDeserializer<WireGetDocumentRequest>(),
+            serializer: MeasuredSerializer<WireDocument>(),
             handler: { request, context in
                 try await self.getDocument(
                     request: request,
@@ -996,8 +1052,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.ListDocuments.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireListDocumentsRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireListDocumentsResponse>(),
+            deserializer: MeasuredDeserializer<WireListDocumentsRequest>(),
+            serializer: MeasuredSerializer<WireListDocumentsResponse>(),
             handler: { request, context in
                 try await self.listDocuments(
                     request: request,
@@ -1007,8 +1063,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.UpdateDocument.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireUpdateDocumentRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireDocument>(),
+            deserializer: MeasuredDeserializer<WireUpdateDocumentRequest>(),
+            serializer: MeasuredSerializer<WireDocument>(),
             handler: { request, context in
                 try await self.updateDocument(
                     request: request,
@@ -1018,8 +1074,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.DeleteDocument.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireDeleteDocumentRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<SwiftProtobuf.Google_Protobuf_Empty>(),
+            deserializer: MeasuredDeserializer<WireDeleteDocumentRequest>(),
+            serializer: MeasuredSerializer<SwiftProtobuf.Google_Protobuf_Empty>(),
             handler: { request, context in
                 try await self.deleteDocument(
                     request: request,
@@ -1029,8 +1085,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.BatchGetDocuments.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireBatchGetDocumentsRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireBatchGetDocumentsResponse>(),
+            deserializer: MeasuredDeserializer<WireBatchGetDocumentsRequest>(),
+            serializer: MeasuredSerializer<WireBatchGetDocumentsResponse>(),
             handler: { request, context in
                 try await self.batchGetDocuments(
                     request: request,
@@ -1040,8 +1096,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.BeginTransaction.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireBeginTransactionRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireBeginTransactionResponse>(),
+            deserializer: MeasuredDeserializer<WireBeginTransactionRequest>(),
+            serializer: MeasuredSerializer<WireBeginTransactionResponse>(),
             handler: { request, context in
                 try await self.beginTransaction(
                     request: request,
@@ -1051,8 +1107,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.Commit.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireCommitRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireCommitResponse>(),
+            deserializer: MeasuredDeserializer<WireCommitRequest>(),
+            serializer: MeasuredSerializer<WireCommitResponse>(),
             handler: { request, context in
                 try await self.commit(
                     request: request,
@@ -1062,8 +1118,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.Rollback.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireRollbackRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<SwiftProtobuf.Google_Protobuf_Empty>(),
+            deserializer: MeasuredDeserializer<WireRollbackRequest>(),
+            serializer: MeasuredSerializer<SwiftProtobuf.Google_Protobuf_Empty>(),
             handler: { request, context in
                 try await self.rollback(
                     request: request,
@@ -1073,8 +1129,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.RunQuery.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireRunQueryRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireRunQueryResponse>(),
+            deserializer: MeasuredDeserializer<WireRunQueryRequest>(),
+            serializer: MeasuredSerializer<WireRunQueryResponse>(),
             handler: { request, context in
                 try await self.runQuery(
                     request: request,
@@ -1084,8 +1140,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.RunAggregationQuery.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireRunAggregationQueryRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireRunAggregationQueryResponse>(),
+            deserializer: MeasuredDeserializer<WireRunAggregationQueryRequest>(),
+            serializer: MeasuredSerializer<WireRunAggregationQueryResponse>(),
             handler: { request, context in
                 try await self.runAggregationQuery(
                     request: request,
@@ -1094,9 +1150,20 @@ extension WireFirestore.StreamingServiceProtocol {
             }
         )
         router.registerHandler(
+            forMethod: WireFirestore.Method.ExecutePipeline.descriptor,
+            deserializer: MeasuredDeserializer<WireExecutePipelineRequest>(),
+            serializer: MeasuredSerializer<WireExecutePipelineResponse>(),
+            handler: { request, context in
+                try await self.executePipeline(
+                    request: request,
+                    context: context
+                )
+            }
+        )
+        router.registerHandler(
             forMethod: WireFirestore.Method.PartitionQuery.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WirePartitionQueryRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WirePartitionQueryResponse>(),
+            deserializer: MeasuredDeserializer<WirePartitionQueryRequest>(),
+            serializer: MeasuredSerializer<WirePartitionQueryResponse>(),
             handler: { request, context in
                 try await self.partitionQuery(
                     request: request,
@@ -1106,8 +1173,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.Write.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireWriteRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireWriteResponse>(),
+            deserializer: MeasuredDeserializer<WireWriteRequest>(),
+            serializer: MeasuredSerializer<WireWriteResponse>(),
             handler: { request, context in
                 try await self.write(
                     request: request,
@@ -1117,8 +1184,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.Listen.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireListenRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireListenResponse>(),
+            deserializer: MeasuredDeserializer<WireListenRequest>(),
+            serializer: MeasuredSerializer<WireListenResponse>(),
             handler: { request, context in
                 try await self.listen(
                     request: request,
@@ -1128,8 +1195,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.ListCollectionIds.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireListCollectionIdsRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireListCollectionIdsResponse>(),
+            deserializer: MeasuredDeserializer<WireListCollectionIdsRequest>(),
+            serializer: MeasuredSerializer<WireListCollectionIdsResponse>(),
             handler: { request, context in
                 try await self.listCollectionIds(
                     request: request,
@@ -1139,8 +1206,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.BatchWrite.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireBatchWriteRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireBatchWriteResponse>(),
+            deserializer: MeasuredDeserializer<WireBatchWriteRequest>(),
+            serializer: MeasuredSerializer<WireBatchWriteResponse>(),
             handler: { request, context in
                 try await self.batchWrite(
                     request: request,
@@ -1150,8 +1217,8 @@ extension WireFirestore.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireFirestore.Method.CreateDocument.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireCreateDocumentRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireDocument>(),
+            deserializer: MeasuredDeserializer<WireCreateDocumentRequest>(),
+            serializer: MeasuredSerializer<WireDocument>(),
             handler: { request, context in
                 try await self.createDocument(
                     request: request,
@@ -1269,6 +1336,17 @@ extension WireFirestore.ServiceProtocol {
         context: GRPCCore.ServerContext
     ) async throws -> GRPCCore.StreamingServerResponse<WireRunAggregationQueryResponse> {
         let response = try await self.runAggregationQuery(
+            request: GRPCCore.ServerRequest(stream: request),
+            context: context
+        )
+        return response
+    }
+
+    package func executePipeline(
+        request: GRPCCore.StreamingServerRequest<WireExecutePipelineRequest>,
+        context: GRPCCore.ServerContext
+    ) async throws -> GRPCCore.StreamingServerResponse<WireExecutePipelineResponse> {
+        let response = try await self.executePipeline(
             request: GRPCCore.ServerRequest(stream: request),
             context: context
         )
@@ -1456,6 +1534,23 @@ extension WireFirestore.SimpleServiceProtocol {
             metadata: [:],
             producer: { writer in
                 try await self.runAggregationQuery(
+                    request: request.message,
+                    response: writer,
+                    context: context
+                )
+                return [:]
+            }
+        )
+    }
+
+    package func executePipeline(
+        request: GRPCCore.ServerRequest<WireExecutePipelineRequest>,
+        context: GRPCCore.ServerContext
+    ) async throws -> GRPCCore.StreamingServerResponse<WireExecutePipelineResponse> {
+        return GRPCCore.StreamingServerResponse<WireExecutePipelineResponse>(
+            metadata: [:],
+            producer: { writer in
+                try await self.executePipeline(
                     request: request.message,
                     response: writer,
                     context: context

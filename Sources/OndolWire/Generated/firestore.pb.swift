@@ -2210,6 +2210,147 @@ package nonisolated struct WireRunAggregationQueryResponse: Sendable {
   fileprivate var _explainMetrics: WireExplainMetrics? = nil
 }
 
+package nonisolated struct WireStructuredPipeline: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var pipeline: WirePipeline {
+    get {_pipeline ?? WirePipeline()}
+    set {_pipeline = newValue}
+  }
+  /// Returns true if `pipeline` has been explicitly set.
+  package var hasPipeline: Bool {self._pipeline != nil}
+  /// Clears the value of `pipeline`. Subsequent reads from it will return its default value.
+  package mutating func clearPipeline() {self._pipeline = nil}
+
+  package var options: [WireEntry] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _pipeline: WirePipeline? = nil
+}
+
+package nonisolated struct WireExecutePipelineRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var database: String = String()
+
+  package var pipelineType: WireExecutePipelineRequest.OneOf_PipelineType? = nil
+
+  package var structuredPipeline: WireStructuredPipeline {
+    get {
+      if case .structuredPipeline(let v)? = pipelineType {return v}
+      return WireStructuredPipeline()
+    }
+    set {pipelineType = .structuredPipeline(newValue)}
+  }
+
+  package var consistencySelector: WireExecutePipelineRequest.OneOf_ConsistencySelector? = nil
+
+  package var transaction: Data {
+    get {
+      if case .transaction(let v)? = consistencySelector {return v}
+      return Data()
+    }
+    set {consistencySelector = .transaction(newValue)}
+  }
+
+  package var newTransaction: WireTransactionOptions {
+    get {
+      if case .newTransaction(let v)? = consistencySelector {return v}
+      return WireTransactionOptions()
+    }
+    set {consistencySelector = .newTransaction(newValue)}
+  }
+
+  package var readTime: SwiftProtobuf.Google_Protobuf_Timestamp {
+    get {
+      if case .readTime(let v)? = consistencySelector {return v}
+      return SwiftProtobuf.Google_Protobuf_Timestamp()
+    }
+    set {consistencySelector = .readTime(newValue)}
+  }
+
+  package var autoCommitTransaction: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated enum OneOf_PipelineType: Equatable, Sendable {
+    case structuredPipeline(WireStructuredPipeline)
+
+  }
+
+  package nonisolated enum OneOf_ConsistencySelector: Equatable, Sendable {
+    case transaction(Data)
+    case newTransaction(WireTransactionOptions)
+    case readTime(SwiftProtobuf.Google_Protobuf_Timestamp)
+
+  }
+
+  package init() {}
+}
+
+package nonisolated struct WireExplainStats: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var data: SwiftProtobuf.Google_Protobuf_Any {
+    get {_data ?? SwiftProtobuf.Google_Protobuf_Any()}
+    set {_data = newValue}
+  }
+  /// Returns true if `data` has been explicitly set.
+  package var hasData: Bool {self._data != nil}
+  /// Clears the value of `data`. Subsequent reads from it will return its default value.
+  package mutating func clearData() {self._data = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _data: SwiftProtobuf.Google_Protobuf_Any? = nil
+}
+
+package nonisolated struct WireExecutePipelineResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var transaction: Data = Data()
+
+  package var results: [WireDocument] = []
+
+  package var executionTime: SwiftProtobuf.Google_Protobuf_Timestamp {
+    get {_executionTime ?? SwiftProtobuf.Google_Protobuf_Timestamp()}
+    set {_executionTime = newValue}
+  }
+  /// Returns true if `executionTime` has been explicitly set.
+  package var hasExecutionTime: Bool {self._executionTime != nil}
+  /// Clears the value of `executionTime`. Subsequent reads from it will return its default value.
+  package mutating func clearExecutionTime() {self._executionTime = nil}
+
+  package var explainStats: WireExplainStats {
+    get {_explainStats ?? WireExplainStats()}
+    set {_explainStats = newValue}
+  }
+  /// Returns true if `explainStats` has been explicitly set.
+  package var hasExplainStats: Bool {self._explainStats != nil}
+  /// Clears the value of `explainStats`. Subsequent reads from it will return its default value.
+  package mutating func clearExplainStats() {self._explainStats = nil}
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _executionTime: SwiftProtobuf.Google_Protobuf_Timestamp? = nil
+  fileprivate var _explainStats: WireExplainStats? = nil
+}
+
 package nonisolated struct WirePartitionQueryRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -5982,6 +6123,234 @@ nonisolated extension WireRunAggregationQueryResponse: SwiftProtobuf.Message, Sw
     if lhs.transaction != rhs.transaction {return false}
     if lhs._readTime != rhs._readTime {return false}
     if lhs._explainMetrics != rhs._explainMetrics {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStructuredPipeline: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".StructuredPipeline"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}pipeline\0\u{1}options\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._pipeline) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.options) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._pipeline {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.options.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.options, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireStructuredPipeline, rhs: WireStructuredPipeline) -> Bool {
+    if lhs._pipeline != rhs._pipeline {return false}
+    if lhs.options != rhs.options {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExecutePipelineRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExecutePipelineRequest"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}database\0\u{3}structured_pipeline\0\u{2}\u{3}transaction\0\u{3}new_transaction\0\u{3}read_time\0\u{4}\u{2}auto_commit_transaction\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.database) }()
+      case 2: try {
+        var v: WireStructuredPipeline?
+        var hadOneofValue = false
+        if let current = self.pipelineType {
+          hadOneofValue = true
+          if case .structuredPipeline(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.pipelineType = .structuredPipeline(v)
+        }
+      }()
+      case 5: try {
+        var v: Data?
+        try decoder.decodeSingularBytesField(value: &v)
+        if let v = v {
+          if self.consistencySelector != nil {try decoder.handleConflictingOneOf()}
+          self.consistencySelector = .transaction(v)
+        }
+      }()
+      case 6: try {
+        var v: WireTransactionOptions?
+        var hadOneofValue = false
+        if let current = self.consistencySelector {
+          hadOneofValue = true
+          if case .newTransaction(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.consistencySelector = .newTransaction(v)
+        }
+      }()
+      case 7: try {
+        var v: SwiftProtobuf.Google_Protobuf_Timestamp?
+        var hadOneofValue = false
+        if let current = self.consistencySelector {
+          hadOneofValue = true
+          if case .readTime(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.consistencySelector = .readTime(v)
+        }
+      }()
+      case 9: try { try decoder.decodeSingularBoolField(value: &self.autoCommitTransaction) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.database.isEmpty {
+      try visitor.visitSingularStringField(value: self.database, fieldNumber: 1)
+    }
+    try { if case .structuredPipeline(let v)? = self.pipelineType {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    switch self.consistencySelector {
+    case .transaction?: try {
+      guard case .transaction(let v)? = self.consistencySelector else { preconditionFailure() }
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 5)
+    }()
+    case .newTransaction?: try {
+      guard case .newTransaction(let v)? = self.consistencySelector else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .readTime?: try {
+      guard case .readTime(let v)? = self.consistencySelector else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    }()
+    case nil: break
+    }
+    if self.autoCommitTransaction != false {
+      try visitor.visitSingularBoolField(value: self.autoCommitTransaction, fieldNumber: 9)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExecutePipelineRequest, rhs: WireExecutePipelineRequest) -> Bool {
+    if lhs.database != rhs.database {return false}
+    if lhs.pipelineType != rhs.pipelineType {return false}
+    if lhs.consistencySelector != rhs.consistencySelector {return false}
+    if lhs.autoCommitTransaction != rhs.autoCommitTransaction {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExplainStats: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExplainStats"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}data\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._data) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._data {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExplainStats, rhs: WireExplainStats) -> Bool {
+    if lhs._data != rhs._data {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExecutePipelineResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ExecutePipelineResponse"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transaction\0\u{1}results\0\u{3}execution_time\0\u{3}explain_stats\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.transaction) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.results) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._executionTime) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._explainStats) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.transaction.isEmpty {
+      try visitor.visitSingularBytesField(value: self.transaction, fieldNumber: 1)
+    }
+    if !self.results.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.results, fieldNumber: 2)
+    }
+    try { if let v = self._executionTime {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try { if let v = self._explainStats {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireExecutePipelineResponse, rhs: WireExecutePipelineResponse) -> Bool {
+    if lhs.transaction != rhs.transaction {return false}
+    if lhs.results != rhs.results {return false}
+    if lhs._executionTime != rhs._executionTime {return false}
+    if lhs._explainStats != rhs._explainStats {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -14,7 +14,6 @@
 //   https://github.com/grpc/grpc-swift
 
 package import GRPCCore
-internal import GRPCProtobuf
 
 // MARK: - grpc.health.v1.Health
 
@@ -190,8 +189,8 @@ extension WireHealth.StreamingServiceProtocol {
     package func registerMethods<Transport>(with router: inout GRPCCore.RPCRouter<Transport>) where Transport: GRPCCore.ServerTransport {
         router.registerHandler(
             forMethod: WireHealth.Method.Check.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireHealthCheckRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireHealthCheckResponse>(),
+            deserializer: MeasuredDeserializer<WireHealthCheckRequest>(),
+            serializer: MeasuredSerializer<WireHealthCheckResponse>(),
             handler: { request, context in
                 try await self.check(
                     request: request,
@@ -201,8 +200,8 @@ extension WireHealth.StreamingServiceProtocol {
         )
         router.registerHandler(
             forMethod: WireHealth.Method.Watch.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireHealthCheckRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireHealthCheckResponse>(),
+            deserializer: MeasuredDeserializer<WireHealthCheckRequest>(),
+            serializer: MeasuredSerializer<WireHealthCheckResponse>(),
             handler: { request, context in
                 try await self.watch(
                     request: request,

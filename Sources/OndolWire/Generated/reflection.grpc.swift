@@ -14,7 +14,6 @@
 //   https://github.com/grpc/grpc-swift
 
 package import GRPCCore
-internal import GRPCProtobuf
 
 // MARK: - grpc.reflection.v1.ServerReflection
 
@@ -134,8 +133,8 @@ extension WireServerReflection.StreamingServiceProtocol {
     package func registerMethods<Transport>(with router: inout GRPCCore.RPCRouter<Transport>) where Transport: GRPCCore.ServerTransport {
         router.registerHandler(
             forMethod: WireServerReflection.Method.ServerReflectionInfo.descriptor,
-            deserializer: GRPCProtobuf.ProtobufDeserializer<WireServerReflectionRequest>(),
-            serializer: GRPCProtobuf.ProtobufSerializer<WireServerReflectionResponse>(),
+            deserializer: MeasuredDeserializer<WireServerReflectionRequest>(),
+            serializer: MeasuredSerializer<WireServerReflectionResponse>(),
             handler: { request, context in
                 try await self.serverReflectionInfo(
                     request: request,

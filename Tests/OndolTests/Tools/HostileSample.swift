@@ -1,14 +1,14 @@
 // A database whose every name and text would do something to a terminal, and for each command of
-// `ondol` the words that bring them into sight.
+// `ondol` the arguments that print them.
 
 import Foundation
 import Ondol
 
-/// A run of a command, behind its name.
+/// A run of a command, after its name.
 struct HostileRun {
   var words: [String]
   var status: Int32
-  /// What the run prints before ^C ends it; nil for those that end.
+  /// The output before ^C ends it; nil for those that end.
   var endsAfter: String?
 
   init(_ words: String..., status: Int32 = 0, endsAfter: String? = nil) {
@@ -18,12 +18,12 @@ struct HostileRun {
   }
 }
 
-/// The database, and what it was made of.
+/// The database, and its original contents.
 struct HostileSample {
-  /// Turns the order around, sets a title, wipes the screen, all in more than one way, and goes on
-  /// in a line of its own.
+  /// Reverses the order, sets a title, wipes the screen, all in more than one way, and continues on
+  /// a line of its own.
   static let orders = "\u{202E}\u{1B}]0;x\u{7}\u{1B}[2J\u{9B}2J\u{2066}\u{200B}\nondol: ok"
-  /// What paths of storage and keys of the tree may have of it.
+  /// The part of it that storage paths and tree keys may contain.
   static let marks = "\u{202E}\u{9B}2J\u{2066}\u{7F}\u{200B}"
 
   private static let collection = "c\(orders)"
@@ -31,7 +31,7 @@ struct HostileSample {
   private static let field = "`f\(orders)`"
 
   let scratch: ScratchDirectory
-  /// Where runs find the database.
+  /// The place where runs find the database.
   let place: String
   private let base: String
   private let token: String
@@ -73,7 +73,7 @@ struct HostileSample {
     try write("vectors.json", Self.declared(#""vectorConfig": {"dimension": 3}"#))
   }
 
-  /// Puts the database where runs find it, as it was made.
+  /// Copies the original database to the place where runs find it.
   func restore() throws {
     let files = FileManager.default
     for name in ["p", "q", "r"] {
@@ -82,7 +82,7 @@ struct HostileSample {
     try files.copyItem(atPath: base, toPath: place)
   }
 
-  /// The orders within a text of JSON.
+  /// The control sequences within a JSON text.
   private static let json =
     #"\u202e\u001b]0;x\u0007\u001b[2J\u009b2J\u2066\u200b\nondol: ok"#
 
@@ -142,6 +142,12 @@ extension HostileSample {
         .init(place, c, "--max", field, "--group-by", field),
         .init(place, c, "--max", field, "--group-by", "same", "--format", "csv"),
       ],
+      "pipe": [
+        .init(place, "`\(c)`"), .init(place, "* | where same = \"\(Self.json)\""),
+        .init(place, "* | select `f\(Self.orders)`", "--analyze"),
+        .init(place, "* | where \(none)(n)", status: 2),
+        .init(place, "* | where `\(none)`(n)", status: 1),
+      ],
       "schema": [.init(place), .init(place, c, "--format", "raw")],
       "indexes": [.init(place), .init(place, none, status: 3)],
       "tree get": [.init(place), .init(place, "t\(Self.marks)", "--format", "raw")],
@@ -156,9 +162,19 @@ extension HostileSample {
         .init(place, "--port=\(Self.orders)", status: 2),
       ],
       "serve": [.init(place, "--grace=-1", status: 2)],
+      "tokens rotate": [.init(none, "--format", Self.orders, status: 2)],
       "rules check": [.init(scratch.path("rules\(Self.orders)"), status: 1)],
       "rules test": [
         .init(scratch.path("whole.rules"), scratch.path("lines\(Self.orders)"), status: 1)
+      ],
+      "rules deploy": [
+        .init(place, scratch.path("rules\(Self.orders)"), status: 1),
+        .init("http://127.0.0.1:1/\(Self.orders)", scratch.path("whole.rules"), status: 1),
+      ],
+      "rules explain": [
+        .init(
+          place, "get", "\(Self.collection)/\(Self.orders)", "--as", Self.orders, "--rules",
+          scratch.path("whole.rules"))
       ],
     ]
   }
@@ -241,7 +257,7 @@ extension HostileSample {
   private var inside: [String: [HostileRun]] {
     let (c, field) = (Self.collection, Self.field)
     let (object, file) = ("o\(Self.marks).txt", "n\(Self.orders)")
-    // Where nobody listens.
+    // An address without a server.
     let server = "postgresql://nobody@127.0.0.1:1/\(Self.orders)"
     return [
       "server prepare": [.init(server, "--role", Self.orders, status: 1)],

@@ -1,38 +1,41 @@
-// A rules file as a tool reads it: in one of the two languages, checked, and tried with cases.
+// A rules file as a tool uses it: in one of the two languages, checked, and tried with cases.
 
 #if Server
   import Crypto
   package import Foundation
 
-  /// A rules file that is whole.
+  /// A valid rules file.
   package struct RulesFile: Sendable {
     private enum Language: Sendable {
       case documents(RuleSet)
       case tree(TreeRules)
     }
 
-    /// What is wrong with a file or a case, in a sentence with its place.
+    /// A mistake in a file or a case, as a sentence with its place.
     package struct Problem: Error, CustomStringConvertible {
       package let description: String
     }
 
-    /// What became of a case.
+    /// The result of a case.
     package struct Trial: Sendable {
-      /// Whether the rules say what they should.
+      /// Whether the rules decide as expected.
       package let isAsExpected: Bool
-      /// The verdict, the rules that were asked, and the values that they saw.
+      /// The verdict, the evaluated rules, and the values in them.
       package let explanation: String
     }
 
     private let language: Language
+    /// What is in it.
+    let text: String
 
     /// Reads a file.
     ///
     /// - Parameters:
-    ///   - text: what is in it.
+    ///   - text: the file's content.
     ///   - isOfTree: whether these are rules of the Realtime Database, in JSON.
-    /// - Throws: the first thing that is wrong, as `LINE:COLUMN: MESSAGE`.
+    /// - Throws: the first mistake, as `LINE:COLUMN: MESSAGE`.
     package init(_ text: String, isOfTree: Bool) throws(Problem) {
+      self.text = text
       do throws(RuleError) {
         language =
           isOfTree ? .tree(try TreeRules(parsing: text)) : .documents(try RuleSet(parsing: text))
@@ -41,7 +44,18 @@
       }
     }
 
-    /// What the rules are for.
+    /// The rules; nil for those of the Realtime Database.
+    var rules: RuleSet? { if case .documents(let rules) = language { rules } else { nil } }
+
+    /// Whether these are rules of the Realtime Database.
+    var isOfTree: Bool { if case .tree = language { true } else { false } }
+
+    /// Whether it has rules for a service.
+    func has(_ service: RuleService) -> Bool {
+      if case .documents(let rules) = language { rules.has(service) } else { false }
+    }
+
+    /// The services of the rules.
     package var summary: String {
       switch language {
       case .tree: return "rules of the Realtime Database"
@@ -54,7 +68,7 @@
     /// Tries a case.
     ///
     /// - Parameter line: a line of JSON.
-    /// - Throws: what is wrong with the line.
+    /// - Throws: the mistake in the line.
     package func attempt(_ line: Data) throws(Problem) -> Trial {
       guard case .documents(let rules) = language else {
         throw Problem(description: "cases are for rules of Firestore and of Storage")

@@ -1,13 +1,13 @@
-// Moments and lengths of time, to the nanosecond, with a calendar of their own: what the language
-// needs of one is the civil date in UTC. Sums that overflow have no answer, and so deny.
+// Moments and durations with nanoseconds, and a calendar of their own: the language needs only the
+// civil date in UTC. Sums that overflow have no value, and therefore deny.
 
 #if Server
-  /// A length of time: whole seconds, rounded down, and the nanoseconds above them.
+  /// A signed duration: whole seconds, rounded down, and the nanoseconds above them.
   struct RuleInstant: Sendable, Hashable, Comparable {
     static let nanosecondsInSecond: Int64 = 1_000_000_000
 
     let seconds: Int64
-    /// Below a second, and never negative.
+    /// Less than a second, and never negative.
     let nanoseconds: Int64
 
     init(seconds: Int64) {
@@ -15,7 +15,7 @@
       nanoseconds = 0
     }
 
-    /// Nil when the seconds overflow.
+    /// Nil if the seconds overflow.
     init?(seconds: Int64, nanoseconds: Int64) {
       let (whole, rest) = nanoseconds.dividedDown(by: Self.nanosecondsInSecond)
       let (sum, overflow) = seconds.addingReportingOverflow(whole)
@@ -68,7 +68,17 @@
       self.init(seconds: seconds, nanoseconds: rest * 1_000_000)
     }
 
-    /// Midnight of a day; nil when there is no such day in the years 1 to 9999.
+    /// The first or the last moment for seconds outside the years 1 to 9999.
+    ///
+    /// - Parameter nanoseconds: from 0 to 999,999,999.
+    init(clampingSeconds seconds: Int64, nanoseconds: Int64) {
+      let known = min(
+        max(seconds, Self.possibleSeconds.lowerBound), Self.possibleSeconds.upperBound)
+      instant =
+        RuleInstant(seconds: known, nanoseconds: nanoseconds) ?? RuleInstant(seconds: known)
+    }
+
+    /// Midnight of a day; nil if there is no such day in the years 1 to 9999.
     init?(year: Int64, month: Int64, day: Int64) {
       guard let date = RuleDate(year: year, month: month, day: day) else { return nil }
       instant = RuleInstant(seconds: date.daysSince1970 * RuleDate.secondsInDay)
@@ -83,19 +93,19 @@
 
     var secondOfDay: Int64 { instant.seconds.dividedDown(by: RuleDate.secondsInDay).remainder }
 
-    /// Midnight before it.
+    /// The midnight before it.
     var midnight: RuleTimestamp {
       RuleTimestamp(RuleInstant(seconds: instant.seconds - secondOfDay)) ?? self
     }
   }
 
-  /// A length of time, which may be negative.
+  /// A duration, which may be negative.
   struct RuleDuration: Sendable, Hashable {
     let length: RuleInstant
 
     init(_ length: RuleInstant) { self.length = length }
 
-    /// Nil when it is beyond what can be counted.
+    /// Nil if it overflows.
     init?(seconds: Int64, nanoseconds: Int64) {
       guard let length = RuleInstant(seconds: seconds, nanoseconds: nanoseconds) else { return nil }
       self.length = length
@@ -106,13 +116,13 @@
       length.seconds < 0 && length.nanoseconds > 0 ? length.seconds + 1 : length.seconds
     }
 
-    /// What is beside the whole seconds, with their sign.
+    /// The part below whole seconds, with the same sign.
     var nanoseconds: Int64 {
       length.seconds < 0 && length.nanoseconds > 0
         ? length.nanoseconds - RuleInstant.nanosecondsInSecond : length.nanoseconds
     }
 
-    /// Nil when it overflows.
+    /// The absolute value; nil if it overflows.
     var magnitude: RuleDuration? {
       if length.seconds >= 0 { return self }
       return RuleInstant(seconds: 0).subtracting(length).map { RuleDuration($0) }
@@ -128,7 +138,8 @@
     let month: Int64
     let day: Int64
 
-    /// Days are counted in eras of 400 years, from a 1 March, so that the leap day is the last.
+    /// Days are counted in eras of 400 years that begin on a 1 March, so that the leap day is the
+    /// last.
     init(daysSince1970: Int64) {
       let (shifted, _) = daysSince1970.addingReportingOverflow(719_468)
       let (era, dayOfEra) = shifted.dividedDown(by: 146_097)
@@ -151,7 +162,7 @@
       let dayOfYear = (153 * shiftedMonth + 2) / 5 + day - 1
       let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
       self.init(daysSince1970: era * 146_097 + dayOfEra - 719_468)
-      // 30 February becomes a day of March on the way.
+      // 30 February becomes a day of March in this conversion.
       guard self.month == month, self.day == day else { return nil }
     }
 

@@ -1,0 +1,75 @@
+// How `ondol serve` decides who may do what: where callers are, how connections are protected, and
+// the rules.
+
+import ArgumentParser
+import Foundation
+import Ondol
+import OndolServer
+import OndolTerminal
+
+struct AccessOptions: ParsableArguments {
+  @Option(help: "The address to listen on.")
+  var listen = "127.0.0.1"
+
+  @Option(
+    help: "The file with the server's certificate and those that sign it, in PEM.",
+    completion: .file())
+  var tlsCert: String?
+
+  @Option(help: "The file with the certificate's private key, in PEM.", completion: .file())
+  var tlsKey: String?
+
+  @Flag(help: "A proxy encrypts connections and passes them on.")
+  var behindProxy = false
+
+  @Option(
+    help: "A file with rules to deploy at the start, if they are not in force; may be repeated.",
+    completion: .file())
+  var rules: [String] = []
+
+  @Flag(help: "Refuses lists that their query does not prove to be allowed, as Firestore does.")
+  var strict = false
+
+  @Flag(help: "Callers without credentials are administrators, on this machine only.")
+  var open = false
+
+  @Option(
+    help:
+      "The file with the administrators' token. Without it, only `owner` of this machine is one.",
+    completion: .file())
+  var adminTokenFile: String?
+
+  func validate() throws {
+    guard (tlsCert == nil) == (tlsKey == nil) else {
+      throw ValidationError("--tls-cert and --tls-key go together")
+    }
+  }
+
+  #if Server
+    func apply(to options: inout Server.Options) throws {
+      options.host = listen == "localhost" ? "127.0.0.1" : listen
+      if let tlsCert, let tlsKey {
+        options.certificate = Server.Certificate(chain: tlsCert, privateKey: tlsKey)
+      }
+      options.isBehindProxy = behindProxy
+      options.isStrict = strict
+      options.isOpen = open
+      options.adminToken = try adminTokenFile.map { try AdminTokenFile.read($0) }
+    }
+
+    /// Deploys the rules that were named.
+    func deploy(to database: Database) async throws {
+      guard !rules.isEmpty else { return }
+      _ = try await ServerRules.deploy(try RulesArgument.texts(rules), to: database)
+    }
+
+    /// Many databases have rules of their own.
+    func refuseRules() throws(CommandFailure) {
+      guard rules.isEmpty else {
+        throw CommandFailure(
+          .failed, "each of many databases has its own rules; deploy them with `ondol rules deploy`"
+        )
+      }
+    }
+  #endif
+}

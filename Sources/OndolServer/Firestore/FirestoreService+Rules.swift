@@ -1,0 +1,40 @@
+// What rules mean for the calls of the service.
+
+#if Server
+  import Ondol
+  import OndolWire
+
+  extension QueryMapping {
+    init(_ call: FirestoreService.Call, parent: DocumentPath?) {
+      self.init(
+        values: call.values, database: call.database, parent: parent,
+        readsWhole: call.access.rules != nil)
+    }
+  }
+
+  extension FirestoreService.Call {
+    /// What the rules say of a query; nil for callers to whom none apply.
+    ///
+    /// - Throws: as `RuledList.init`.
+    func ruled(
+      _ wire: WireStructuredQuery, below parent: DocumentPath?, at moment: ReadMoment
+    ) async throws(DatabaseError) -> RuledList? {
+      guard let access = access.rules else { return nil }
+      let query = try RuledQuery(wire, below: parent, values, access, at: database.ruleTime)
+      return try await RuledList(query, access, at: moment)
+    }
+
+    /// The guard of the call's writes; nil when there is none.
+    var writeGuard: (any WriteGuard)? {
+      access.rules.map { RuleGuard(access: $0, time: database.ruleTime) }
+    }
+
+    /// Commits one write; returns the document as the write left it.
+    func write(_ write: ClientWrite) async throws(DatabaseError) -> DocumentSnapshot {
+      guard case .ruled = access else { return try await database.write(write) }
+      let commit = try await database.commit([write], access)
+      let moment = try await served.moments.moment(at: commit.time)
+      return try await moment.documents(at: [write.path])[0]
+    }
+  }
+#endif

@@ -1,0 +1,202 @@
+"""Stories of an app whose users sign in: Google's own Firestore client over TLS, with people's
+tokens, against rules.
+
+    access_stories.py ONDOL DIRECTORY [STORY...]
+
+As firestore_stories.py, on a server that other machines could reach. Status 1 when a story did not
+end well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import queue
+import re
+import secrets
+import signal
+import ssl
+import subprocess
+import sys
+import traceback
+import urllib.request
+
+PATIENCE = 30
+PROJECT = "shop"
+RULES = """rules_version = '2';
+service cloud.firestore {
+  match /databases/{database}/documents {
+    match /notes/{note} {
+      allow read: if resource == null || resource.data.owner == request.auth.uid;
+      allow create: if request.resource.data.owner == request.auth.uid;
+      allow update, delete: if resource.data.owner == request.auth.uid;
+    }
+  }
+}
+"""
+
+
+class Server:
+    """`ondol serve` with a certificate, an administrators' token, and rules."""
+
+    def __init__(self, program: str, directory: str) -> None:
+        self.program, folder = program, pathlib.Path(directory)
+        folder.mkdir(parents=True)
+        self.certificate, key = folder / "certificate.pem", folder / "key.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-keyout", key, "-out", self.certificate, "-days", "2", "-subj",
+             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+            check=True, capture_output=True)
+        self.token = secrets.token_hex(16)
+        self.token_file, self.rules = folder / "token", folder / "firestore.rules"
+        self.token_file.write_text(self.token)
+        self.rules.write_text(RULES)
+        self.process = subprocess.Popen(
+            [program, "serve", folder / "shop.ondol", "--listen", "0.0.0.0", "--tls-cert",
+             self.certificate, "--tls-key", key, "--admin-token-file", self.token_file, "--rules",
+             self.rules, "--port-firestore", "0", "--port-auth", "0"],
+            stdout=subprocess.PIPE, text=True)
+        self.port, self.auth_port = (self.listening() for _ in range(2))
+        # gRPC reads it when the first channel is made.
+        os.environ["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] = str(self.certificate)
+
+    def listening(self) -> int:
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"export \w+=0\.0\.0\.0:(\d+)\n", line)
+        if not found:
+            raise RuntimeError(f"the server did not say where it listens: {line!r}")
+        return int(found[1])
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=PATIENCE)
+
+    def sign_up(self) -> tuple[str, str]:
+        """A new person's uid and ID token."""
+        body = {"email": f"{secrets.token_hex(8)}@example.org", "password": secrets.token_hex(8),
+                "returnSecureToken": True}
+        request = urllib.request.Request(
+            f"https://localhost:{self.auth_port}/identitytoolkit.googleapis.com/v1/accounts:signUp"
+            f"?key={PROJECT}", data=json.dumps(body).encode(),
+            headers={"content-type": "application/json"})
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+            found = json.load(answer)
+        return found["localId"], found["idToken"]
+
+    def client(self, token: str | None):
+        """Firestore's client with somebody's token; nobody's for None."""
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud import firestore
+        from google.oauth2.credentials import Credentials
+
+        return firestore.Client(
+            project=PROJECT, credentials=Credentials(token) if token else AnonymousCredentials(),
+            client_options={"api_endpoint": f"localhost:{self.port}"})
+
+    def deploy(self, rules: str, *options) -> subprocess.CompletedProcess:
+        file = self.rules.with_name("other.rules")
+        file.write_text(rules)
+        return subprocess.run(
+            [self.program, "rules", "deploy", f"https://localhost:{self.port}/{PROJECT}", file,
+             "--certificates", self.certificate, *options], capture_output=True, text=True)
+
+
+def expect(condition, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+def refused(action, name: str = "PermissionDenied") -> None:
+    try:
+        action()
+    except Exception as error:
+        if type(error).__name__ == name:
+            return
+        raise
+    raise AssertionError(f"this was not refused with {name}")
+
+
+def people_have_their_own_notes(server: Server) -> None:
+    (ann, ann_token), (ben, ben_token) = server.sign_up(), server.sign_up()
+    notes, other = server.client(ann_token).collection("notes"), server.client(ben_token)
+    notes.document("a").set({"owner": ann, "text": "mine"})
+    expect(notes.document("a").get().to_dict()["text"] == "mine", "Ann reads her note")
+    expect([n.id for n in notes.where("owner", "==", ann).stream()] == ["a"], "and lists it")
+    refused(lambda: other.document("notes/a").get())
+    refused(lambda: other.document("notes/a").update({"text": "his"}))
+    refused(lambda: list(other.collection("notes").stream()))
+    refused(lambda: other.document("notes/b").set({"owner": ann}))
+    refused(lambda: server.client(None).document("notes/a").get())
+    admin = server.client(server.token)
+    expect(admin.document("notes/a").get().to_dict()["owner"] == ann, "administrators read all")
+
+
+def tokens_must_be_right(server: Server) -> None:
+    _, token = server.sign_up()
+    head, claims, signature = token.split(".")
+    for wrong in [f"{head}.{claims}.{signature[:-4]}AAAA", f"{head}.{claims}.", "owner", "nonsense"]:
+        refused(lambda: server.client(wrong).document("notes/a").get(), "Unauthenticated")
+
+
+def a_listener_sees_what_it_may(server: Server) -> None:
+    ann, token = server.sign_up()
+    notes, states = server.client(token).collection("notes"), queue.Queue()
+    watch = notes.where("owner", "==", ann).on_snapshot(
+        lambda documents, changes, time: states.put({d.id for d in documents}))
+    expect(states.get(timeout=PATIENCE) == set(), "at first there is nothing")
+    notes.document("seen").set({"owner": ann})
+    while states.get(timeout=PATIENCE) != {"seen"}:
+        pass
+    watch.unsubscribe()
+
+
+def rules_are_exchanged_while_the_server_runs(server: Server) -> None:
+    ann, token = server.sign_up()
+    note = server.client(token).document("notes/exchanged")
+    note.set({"owner": ann})
+    closed = RULES.replace("allow read:", "allow list:")
+    answer = server.deploy(closed)
+    expect(answer.returncode == 1 and "token" in answer.stderr, f"owner may not: {answer}")
+    answer = server.deploy("service cloud.firestore {", "--admin-token-file", server.token_file)
+    expect(answer.returncode == 1 and ":1:" in answer.stderr, f"an error has a place: {answer}")
+    expect(note.get().exists, "the old rules stay")
+    for rules, wanted in [(closed, "in force"), (closed, "already")]:
+        answer = server.deploy(rules, "--admin-token-file", server.token_file)
+        expect(answer.returncode == 0 and wanted in answer.stderr, f"{wanted}: {answer}")
+    refused(note.get)
+    answer = server.deploy(RULES, "--admin-token-file", server.token_file)
+    expect(note.get().exists, f"and back: {answer}")
+
+
+STORIES = [
+    people_have_their_own_notes, tokens_must_be_right, a_listener_sees_what_it_may,
+    rules_are_exchanged_while_the_server_runs,
+]
+
+
+def main() -> int:
+    program, directory, *names = sys.argv[1:]
+    stories = [s for s in STORIES if not names or s.__name__ in names]
+    if not stories:
+        return 0
+    server = Server(program, directory)
+    failed = 0
+    for story in stories:
+        try:
+            story(server)
+            print(f"ok      {story.__name__}")
+        except Exception:
+            failed += 1
+            print(f"FAILED  {story.__name__}")
+            traceback.print_exc()
+    if server.stop() != 0:
+        failed += 1
+        print("  the server did not end well")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
