@@ -46,6 +46,11 @@ let package = Package(
     .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
     .package(url: "https://github.com/grpc/grpc-swift-protobuf", from: "2.4.1"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.5.1"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
   ],
   targets: [
     // C only where Swift cannot say it: checksum instructions and missing constants.
@@ -96,15 +101,30 @@ let package = Package(
     .target(
       name: "OndolServer",
       dependencies: [
-        "Ondol", "OndolWire", .product(name: "Logging", package: "swift-log"),
-        // What rules compute digests with.
+        "Ondol", "OndolAccounts", "OndolJSON", "OndolWire",
+        .product(name: "Logging", package: "swift-log"),
+        // What rules compute digests with, and what signs tokens.
         .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "FlyingFox", package: "FlyingFox", condition: .when(traits: ["Server"])),
-        .product(name: "FlyingSocks", package: "FlyingFox", condition: .when(traits: ["Server"])),
+        // HTTP, for Auth's clients and for Prometheus.
+        .product(
+          name: "HummingbirdCore", package: "hummingbird", condition: .when(traits: ["Server"])),
+        .product(
+          name: "HummingbirdTLS", package: "hummingbird", condition: .when(traits: ["Server"])),
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["Server"])),
+        .product(
+          name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Server"])),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Server"])),
+        .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Server"])),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
           condition: .when(traits: ["Server"])),
+        // Certificates that are read again when they change.
+        .product(
+          name: "NIOCertificateReloading", package: "swift-nio-extras",
+          condition: .when(traits: ["Server"])),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["Server"])),
+        .product(name: "NIOWebSocket", package: "swift-nio", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
       ]),
@@ -133,8 +153,8 @@ let package = Package(
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "COndolFiles", "Ondol", "OndolConsole", "OndolServer", "OndolTerminal", "OndolEngine",
-        "OndolJSON", "OndolPlatform",
+        "COndolFiles", "Ondol", "OndolAccounts", "OndolConsole", "OndolServer", "OndolTerminal",
+        "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "Logging", package: "swift-log"),
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
@@ -175,7 +195,8 @@ let package = Package(
     .testTarget(
       name: "ServerTests",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolServer", "OndolServerTestKit", "OndolTestKit", "OndolWire",
+        "Ondol", "OndolAccounts", "OndolEngine", "OndolJSON", "OndolServer", "OndolServerTestKit",
+        "OndolTestKit", "OndolWire", .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
@@ -313,7 +334,8 @@ if let bench = Context.environment["BENCH"] {
 // libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that
 // were kept.
 let fuzzed: [Target.Dependency] = [
-  "Ondol", "OndolConsole", "OndolEngine", "OndolJSON", "OndolServer", "OndolTestKit", "OndolWire",
+  "Ondol", "OndolAccounts", "OndolConsole", "OndolEngine", "OndolJSON", "OndolServer",
+  "OndolTestKit", "OndolWire",
   .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
   .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
 ]

@@ -1,6 +1,5 @@
-// What fuzzing has kept, tried again: every input of the corpus goes through its target, without a
-// fuzzer and in an ordinary build. A promise that breaks ends the process and says which input it
-// was.
+// Replays what fuzzing has kept: every input of the corpus goes through its target, without a
+// fuzzer and in an ordinary build. A broken promise ends the process, which names the input.
 
 import Foundation
 import OndolEngine
@@ -27,7 +26,7 @@ import Testing
     }
   }
 
-  /// On a thread of its own, because a target may wait there for tasks of the pool's.
+  /// On a separate thread, because a target may wait there for tasks of the pool.
   private static func attempt(
     _ target: any FuzzTarget.Type, _ input: [UInt8], named name: String
   ) async {
@@ -44,7 +43,7 @@ import Testing
     let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
     var wanted = Set(FuzzTargets.all.map { $0.name })
     #if !Server
-      wanted.formUnion(["firestore-request", "rules"])
+      wanted.formUnion(["firestore-request", "rules", "token", "websocket"])
     #endif
     #expect(Set(folders) == wanted)
     let top = try #require(FileManager.default.enumerator(atPath: Self.corpus.path))
@@ -54,7 +53,7 @@ import Testing
       bytes < 200_000, "the corpus has \(bytes) bytes; Scripts/fuzz --minimise makes it small")
   }
 
-  /// `Fuzz/Corpus`, found from this file's place.
+  /// `Fuzz/Corpus`, found from this file's path.
   private static let corpus = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "Corpus")
 }

@@ -2,7 +2,7 @@
 
 clients=.build/clients
 
-# Fetches them; false where they cannot be had.
+# Downloads them; false if they are not available.
 require_clients() {
   command -v python3 >/dev/null 2>&1 || install_package python3 python3 python3
   if [ ! -x "$clients/bin/python" ]; then
@@ -13,4 +13,6 @@ require_clients() {
   fi
   "$clients/bin/python" -c "import google.cloud.firestore" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-firestore
+  "$clients/bin/python" -c "import firebase_admin" 2>/dev/null ||
+    "$clients/bin/pip" --quiet --disable-pip-version-check install firebase-admin
 }

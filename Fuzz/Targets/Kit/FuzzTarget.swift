@@ -1,19 +1,19 @@
-// What all fuzz targets share: what a target is, which there are, and how a broken promise is told.
-// The same bodies run in two places: under libFuzzer (Fuzz/Entry), which thinks of inputs, and in
-// an ordinary test (Fuzz/Replay), which tries the inputs that were kept.
+// The shared parts of all fuzz targets: the protocol of a target, the list of targets, and the
+// report of a broken promise. The same bodies run in two places: under libFuzzer (Fuzz/Entry),
+// which invents inputs, and in an ordinary test (Fuzz/Replay), which replays the kept inputs.
 
 import Foundation
 package import OndolEngine
 
-/// One thing that is tried with any bytes.
+/// A test that takes any bytes.
 package protocol FuzzTarget: SendableMetatype {
-  /// What it is called on the command line, and the name of its folder in the corpus.
+  /// The name on the command line, and of the folder in the corpus.
   static var name: String { get }
 
-  /// Tries `input`. Whatever does not hold is told with `demand`.
+  /// Tries `input`. Reports a broken promise with `demand`.
   static func run(_ input: [UInt8])
 
-  /// Inputs to begin from: sound ones, so that the fuzzer need not invent them. The same ones at
+  /// The first inputs: sound ones, so that the fuzzer need not invent them. They are the same at
   /// each call.
   static func seeds() -> [[UInt8]]
 }
@@ -29,10 +29,10 @@ package enum FuzzTargets {
     RequestTarget.self, WordsTarget.self, SealedTarget.self,
   ]
 
-  /// Those that need the trait Server.
+  /// The targets that need the trait Server.
   #if Server
     private static let served: [any FuzzTarget.Type] = [
-      FirestoreRequestTarget.self, RulesTarget.self,
+      FirestoreRequestTarget.self, RulesTarget.self, TokenTarget.self, WebSocketTarget.self,
     ]
   #else
     private static let served: [any FuzzTarget.Type] = []
@@ -43,10 +43,10 @@ package enum FuzzTargets {
   }
 }
 
-/// What is being tried, for whoever reads why a process ended.
+/// The running test, to explain why a process ended.
 package let underTrial = Guarded("")
 
-/// Ends the process, which the fuzzer takes for a find, unless `condition` holds.
+/// Ends the process unless `condition` holds. The fuzzer takes that end for a find.
 package func demand(
   _ condition: Bool, _ message: @autoclosure () -> String, file: String = #fileID,
   line: UInt = #line

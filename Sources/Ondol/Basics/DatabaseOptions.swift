@@ -128,6 +128,10 @@ extension Database {
     /// during which the process runs counts, in steps of an eighth.
     public var serverTimeout: Duration? = .seconds(10)
 
+    /// Bytes that the stages of a pipeline keep at most in one execution: rows that are sorted,
+    /// groups, and joined documents. Beyond it, the call throws `.resourceExhausted`.
+    public var pipelineMemory = 128 << 20
+
     /// The app's own tokenizers for word indexes, see `SearchTokenizer`. The tokenizers of existing
     /// indexes must be present whenever such an index is searched or its fields are written:
     /// otherwise these calls throw `.failedPrecondition`. Everything else works without them.
@@ -180,12 +184,16 @@ extension Database {
       guard Self.shardCounts.contains(shardCount) else {
         throw DatabaseError(
           .invalidArgument,
-          "a database has \(Self.shardCounts) shards, and shardCount is \(shardCount)",
+          "a database must have \(Self.shardCounts) shards, and shardCount is \(shardCount)",
           path: path)
       }
       if let serverTimeout, serverTimeout <= .zero {
         throw DatabaseError(
-          .invalidArgument, "serverTimeout is \(serverTimeout) and must be above zero", path: path)
+          .invalidArgument, "serverTimeout must be above zero, and is \(serverTimeout)", path: path)
+      }
+      guard pipelineMemory >= 0 else {
+        throw DatabaseError(
+          .invalidArgument, "pipelines cannot keep \(pipelineMemory) bytes", path: path)
       }
       guard cacheSize >= 0 else {
         throw DatabaseError(
@@ -205,7 +213,7 @@ extension Database {
     func checkForStore(_ path: String) throws(DatabaseError) {
       if access == .readOnly {
         throw DatabaseError(
-          .unimplemented, "a database on a server is opened for reading and writing", path: path)
+          .unimplemented, "a database on a server must be open for reading and writing", path: path)
       }
       if encryption != nil {
         throw DatabaseError(

@@ -329,6 +329,17 @@ extension OrderedTree where Order.Entry: AnyObject {
   ///
   /// - Complexity: O(c log n) when c changes led from this tree to the later one.
   func difference(to later: OrderedTree) -> (old: [Entry], new: [Entry]) {
+    let (old, new) = unshared(with: later)
+    return withoutShared(old, new) { $0 }
+  }
+}
+
+extension OrderedTree {
+  /// The entries of this tree and of a later one in those parts that are not the same object in
+  /// both, in order. Every entry that differs is among them, and also some that are equal.
+  ///
+  /// - Complexity: as `difference(to:)`.
+  func unshared(with later: OrderedTree) -> (old: [Entry], new: [Entry]) {
     var (old, new) = ([root], [later.root])
     while true {
       (old, new) = withoutShared(old, new) { $0.first }
@@ -338,7 +349,7 @@ extension OrderedTree where Order.Entry: AnyObject {
       if old.first?.height == height { old = Self.joined(old) { $0.children } }
       if new.first?.height == height { new = Self.joined(new) { $0.children } }
     }
-    return withoutShared(Self.joined(old) { $0.entries }, Self.joined(new) { $0.entries }) { $0 }
+    return (Self.joined(old) { $0.entries }, Self.joined(new) { $0.entries })
   }
 
   // Uses closures: in generic code, a key path is made each time, which takes some microseconds.

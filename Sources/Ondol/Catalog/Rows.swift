@@ -43,7 +43,7 @@ struct Rows: Sendable {
   /// How much it may look at, when it runs on an actor.
   private let shortRead: ShortRead?
   /// Whether cancelling its task ends a long walk. Not when others wait for its result.
-  private let canBeCancelled: Bool
+  let canBeCancelled: Bool
   private let fixedMoment: Int64?
   /// Whether a single row may be awaited in place when a store answers at once. Not when there may
   /// be many, one after the other.

@@ -65,6 +65,8 @@ public final class Database: Sendable {
   let gates = Gates()
   let runningTransactions = RunningTransactions()
   package let environment: Environment
+  /// Connections that have ended and whose operations are not carried out yet.
+  let endedConnections = Guarded<Set<UInt64>>([])
   /// The error that ended the last refresh of a database that another process writes.
   private let refreshFailure = Guarded<DatabaseError?>(nil)
 
@@ -130,6 +132,21 @@ public final class Database: Sendable {
   /// Waits that many microseconds; returns at once when the task is cancelled.
   func rest(_ microseconds: Int64) async { await environment.rest(microseconds) }
 
+  /// Runs `body` in the background after each pause, until it returns false or the database is
+  /// closed.
+  ///
+  /// - Parameter pause: in microseconds.
+  package func repeatInBackground(
+    every pause: Int64, _ body: @escaping @Sendable () async -> Bool
+  ) {
+    engine.startInBackground { [self] in
+      repeat {
+        await rest(pause)
+        guard !Task.isCancelled else { return }
+      } while await body()
+    }
+  }
+
   /// A random number below `limit`.
   func random(below limit: Int64) -> Int64 {
     Int64(environment.random() % UInt64(max(1, limit)))
@@ -167,6 +184,9 @@ public final class Database: Sendable {
 
   /// How long uploaded bytes wait for a document that refers to them.
   package var blobLease: Duration { options.blobLease }
+
+  /// Bytes that the stages of a pipeline keep at most.
+  var pipelineMemory: Int { options.pipelineMemory }
 
   /// Whether the database is on a store.
   package var isOnStore: Bool { engine.isOnStore }

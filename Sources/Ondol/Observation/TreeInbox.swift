@@ -47,12 +47,17 @@ final class TreeInbox: Sendable {
 
   private let state: Guarded<State>
   private let takeSnapshot: @Sendable () -> Snapshot?
+  /// Called after there may be something new.
+  private let notify: (@Sendable () -> Void)?
   /// Nodes above the deepest observed place.
   let depth: Int
 
   /// A listener that has not begun counts as working.
-  init(depth: Int, snapshot: @escaping @Sendable () -> Snapshot?) {
+  init(
+    depth: Int, notify: (@Sendable () -> Void)? = nil, snapshot: @escaping @Sendable () -> Snapshot?
+  ) {
     self.depth = depth
+    self.notify = notify
     takeSnapshot = snapshot
     var state = State()
     state.isAtWork = true
@@ -63,7 +68,8 @@ final class TreeInbox: Sendable {
 
   /// Takes a commit's changes; returns the wakeup of the listener, if any.
   func take(_ changes: [TreeRowChange], _ sequence: SequenceNumber) -> Wakeup? {
-    state.withLock { (state) -> Wakeup? in
+    defer { notify?() }
+    return state.withLock { (state) -> Wakeup? in
       guard !state.isFinished, sequence > state.start else { return nil }
       guard !state.isAtWork else {
         state.line.append((sequence, changes))
@@ -85,7 +91,8 @@ final class TreeInbox: Sendable {
 
   /// Records that anything may have changed, in a read-only database.
   func invalidate() -> Wakeup? {
-    state.withLock { (state) -> Wakeup? in
+    defer { notify?() }
+    return state.withLock { (state) -> Wakeup? in
       guard !state.isFinished else { return nil }
       state.hasMore = true
       if state.content.base == nil { state.content.base = state.seen }
@@ -102,6 +109,7 @@ final class TreeInbox: Sendable {
       return state.takeWakeup()
     }
     wakeup?.resume()
+    notify?()
   }
 
   // MARK: - The listener

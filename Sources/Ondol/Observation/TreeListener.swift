@@ -35,6 +35,8 @@ final class TreeListener<Element: Sendable>: Listener {
 
   private let database: Database
   private let element: @Sendable (TreeEvent) -> Element
+  /// Called when there may be something to poll for.
+  private let notify: (@Sendable () -> Void)?
   private let listening = Listening()
   private let state = Guarded(State())
   /// Events that are computed and not yet delivered, the last first.
@@ -43,10 +45,11 @@ final class TreeListener<Element: Sendable>: Listener {
 
   init(
     _ database: Database, _ queries: [(TreeQuery, Set<TreeEvent.Kind>)],
-    _ element: @escaping @Sendable (TreeEvent) -> Element
+    notify: (@Sendable () -> Void)? = nil, _ element: @escaping @Sendable (TreeEvent) -> Element
   ) {
     self.database = database
     self.element = element
+    self.notify = notify
     let start = Result { () throws(DatabaseError) in try attach(to: queries) }
     state.withLock { $0.start = start }
   }
@@ -54,6 +57,9 @@ final class TreeListener<Element: Sendable>: Listener {
   deinit {
     detach()
   }
+
+  /// Whether no further events can come.
+  var isOver: Bool { attachment.withLock { $0?.inbox.isFinished ?? true } }
 
   private func detach() {
     let attached = attachment.withLock { attachment in
@@ -143,7 +149,8 @@ final class TreeListener<Element: Sendable>: Listener {
       (-members[$0].path.depth, $0) < (-members[$1].path.depth, $1)
     }
     let sorted = order.map { members[$0] }
-    let inbox = TreeInbox(depth: sorted.first?.path.depth ?? 0) { [weak database] in
+    let depth = sorted.first?.path.depth ?? 0
+    let inbox = TreeInbox(depth: depth, notify: notify) { [weak database] in
       try? database?.engineSnapshot()
     }
     let paths = members.map(\.path)
