@@ -8,12 +8,12 @@ package enum Moment {
   /// "2026-05-01T09:30:00.25Z", with no more decimals than necessary.
   package static func text(_ timestamp: Timestamp) -> String {
     let (days, second) = timestamp.seconds.quotientAndRemainder(dividingByFloor: 86_400)
-    let (year, month, day) = civilDate(daysSince1970: days)
+    let date = CivilDay(days)
     let clock = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }
     let microseconds = Int64(timestamp.nanoseconds / 1_000)
     var fraction = microseconds == 0 ? "" : ".\(padded(microseconds, 6))"
     while fraction.hasSuffix("0") { fraction.removeLast() }
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+    return "\(padded(date.year, 4))-\(padded(date.month, 2))-\(padded(date.day, 2))"
       + "T\(clock.joined(separator: ":"))\(fraction)Z"
   }
 
@@ -30,9 +30,10 @@ package enum Moment {
       let microseconds = scanner.fraction(), let offset = scanner.offset(), scanner.isAtEnd,
       1...12 ~= month, 1...31 ~= day, hour < 24, minute < 60, second < 60
     else { return nil }
-    let days = daysSince1970(year, month, day)
+    let days = CivilDay.number(year: year, month: month, day: day)
     // There is no 30 February: it would be read as another day.
-    guard civilDate(daysSince1970: days) == (year, month, day) else { return nil }
+    let date = CivilDay(days)
+    guard (date.year, date.month, date.day) == (year, month, day) else { return nil }
     let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset
     return try Timestamp(microsecondsSince1970: seconds * 1_000_000 + microseconds)
   }
@@ -40,27 +41,6 @@ package enum Moment {
   private static func padded(_ number: Int64, _ width: Int) -> String {
     let digits = String(number)
     return String(repeating: "0", count: max(0, width - digits.count)) + digits
-  }
-
-  /// The Gregorian date. Years begin in March here, so that the leap day is the last of its year.
-  private static func civilDate(daysSince1970 days: Int64) -> (
-    year: Int64, month: Int64, day: Int64
-  ) {
-    let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(dividingByFloor: 146_097)
-    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let marchMonth = (5 * dayOfYear + 2) / 153
-    let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
-    let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
-  }
-
-  private static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let marchYear = month <= 2 ? year - 1 : year
-    let (era, yearOfEra) = marchYear.quotientAndRemainder(dividingByFloor: 400)
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-    return era * 146_097 + dayOfEra - 719_468
   }
 }
 

@@ -1,7 +1,9 @@
-// Moments and durations with nanoseconds, and a calendar of their own: the language needs only the
-// civil date in UTC. Sums that overflow have no value, and therefore deny.
+// Moments and durations with nanoseconds, and the civil date in UTC, which is all that the language
+// needs of a calendar. Sums that overflow have no value, and therefore deny.
 
 #if Server
+  import Ondol
+
   /// A signed duration: whole seconds, rounded down, and the nanoseconds above them.
   struct RuleInstant: Sendable, Hashable, Comparable {
     static let nanosecondsInSecond: Int64 = 1_000_000_000
@@ -138,30 +140,17 @@
     let month: Int64
     let day: Int64
 
-    /// Days are counted in eras of 400 years that begin on a 1 March, so that the leap day is the
-    /// last.
     init(daysSince1970: Int64) {
-      let (shifted, _) = daysSince1970.addingReportingOverflow(719_468)
-      let (era, dayOfEra) = shifted.dividedDown(by: 146_097)
-      let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-      let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-      let shiftedMonth = (5 * dayOfYear + 2) / 153
+      let civil = CivilDay(daysSince1970)
       self.daysSince1970 = daysSince1970
-      day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-      month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-      year = era * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+      (year, month, day) = (civil.year, civil.month, civil.day)
     }
 
     init?(year: Int64, month: Int64, day: Int64) {
       guard (1...9_999).contains(year), (1...12).contains(month), (1...31).contains(day) else {
         return nil
       }
-      let shiftedYear = month <= 2 ? year - 1 : year
-      let (era, yearOfEra) = shiftedYear.dividedDown(by: 400)
-      let shiftedMonth = month > 2 ? month - 3 : month + 9
-      let dayOfYear = (153 * shiftedMonth + 2) / 5 + day - 1
-      let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-      self.init(daysSince1970: era * 146_097 + dayOfEra - 719_468)
+      self.init(daysSince1970: CivilDay.number(year: year, month: month, day: day))
       // 30 February becomes a day of March in this conversion.
       guard self.month == month, self.day == day else { return nil }
     }

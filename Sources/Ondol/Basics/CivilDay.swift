@@ -1,20 +1,22 @@
-// Days of the Gregorian calendar, by their number since the first of January 1970. The year is
-// counted from March, so that the leap day is its last, and eras of 400 years are all alike.
+// Days of the Gregorian calendar, by their number since the first of January 1970: for pipelines,
+// for rules and for texts of moments. The year is counted from March, so that the leap day is its
+// last, and eras of 400 years are all alike.
 
 /// A day.
-struct CivilDay: Sendable, Hashable {
+package struct CivilDay: Sendable, Hashable {
   /// Microseconds of a day.
   static let microseconds: Int64 = 86_400_000_000
 
   /// Days since 1970-01-01; negative before it.
   let number: Int64
-  let year: Int64
+  package let year: Int64
   /// 1 to 12.
-  let month: Int64
+  package let month: Int64
   /// 1 to 31.
-  let day: Int64
+  package let day: Int64
 
-  init(_ number: Int64) {
+  /// - Parameter number: days since 1970-01-01, of a moment that 64 bits count in seconds.
+  package init(_ number: Int64) {
     self.number = number
     let shifted = number + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -31,8 +33,8 @@ struct CivilDay: Sendable, Hashable {
   /// 0 for Sunday.
   var weekday: Int64 { ((number % 7) + 11) % 7 }
 
-  /// The number of the day with a valid date.
-  static func number(year: Int64, month: Int64, day: Int64) -> Int64 {
+  /// The number of the day with a date. A day that the month lacks is one of the next month.
+  package static func number(year: Int64, month: Int64, day: Int64) -> Int64 {
     let year = month <= 2 ? year - 1 : year
     let era = (year >= 0 ? year : year - 399) / 400
     let yearOfEra = year - era * 400
