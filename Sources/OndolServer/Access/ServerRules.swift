@@ -146,32 +146,49 @@
       guard let document, let number = Int64(document.documentID),
         state.withLock({ number != $0.current?.number })
       else { return }
-      let texts = RulesTexts(document.data())
       let current: Current
-      do throws(RuleError) {
-        current = Current(
-          number: number,
-          firestore: try texts.firestore.map { text throws(RuleError) in
-            try RuleSet(parsing: text)
-          },
-          storage: try texts.storage.map { text throws(RuleError) in try RuleSet(parsing: text) },
-          tree: try texts.database.map { text throws(RuleError) in try TreeRules(parsing: text) },
-          treeText: texts.database)
+      do throws(DatabaseError) {
+        current = try Current(parsing: RulesTexts(document.data()), number: number)
       } catch {
         logger.error("deployment \(number) of the rules is wrong and not used: \(error)")
         // Without rules before it, nothing is allowed.
-        let hasOthers = state.withLock { state in
-          if state.current == nil {
-            state.current = Current(
-              number: number, firestore: nil, storage: nil, tree: nil, treeText: nil)
-          }
-          return state.current?.number != number
-        }
-        if !hasOthers { handlers.call() }
-        return
+        guard state.withLock({ $0.current == nil }) else { return }
+        current = Current(number: number)
       }
       state.withLock { $0.current = current }
       handlers.call()
+    }
+  }
+
+  extension ServerRules.Current {
+    /// Nothing is allowed.
+    init(number: Int64) {
+      self.init(number: number, firestore: nil, storage: nil, tree: nil, treeText: nil)
+    }
+
+    /// Throws `.invalidArgument` with the place of the first error.
+    init(parsing texts: RulesTexts, number: Int64) throws(DatabaseError) {
+      func parsed<Rules>(
+        _ name: String, _ text: String?, _ parse: (String) throws(RuleError) -> Rules
+      ) throws(DatabaseError) -> Rules? {
+        guard let text else { return nil }
+        do throws(RuleError) {
+          return try parse(text)
+        } catch {
+          throw DatabaseError(.invalidArgument, "\(name) rules: \(error)")
+        }
+      }
+      self.init(
+        number: number,
+        firestore: try parsed("firestore", texts.firestore) { text throws(RuleError) in
+          try RuleSet(parsing: text)
+        },
+        storage: try parsed("storage", texts.storage) { text throws(RuleError) in
+          try RuleSet(parsing: text)
+        },
+        tree: try parsed("database", texts.database) { text throws(RuleError) in
+          try TreeRules(parsing: text)
+        }, treeText: texts.database)
     }
   }
 
@@ -215,22 +232,7 @@
 
     /// Throws `.invalidArgument` with the place of the first error.
     static func check(_ texts: RulesTexts) throws(DatabaseError) {
-      func check(
-        _ name: String, _ text: String?, _ parse: (String) throws(RuleError) -> Void
-      ) throws(DatabaseError) {
-        guard let text else { return }
-        do throws(RuleError) {
-          try parse(text)
-        } catch {
-          throw DatabaseError(.invalidArgument, "\(name) rules: \(error)")
-        }
-      }
-      for (name, text) in [("firestore", texts.firestore), ("storage", texts.storage)] {
-        try check(name, text) { text throws(RuleError) in _ = try RuleSet(parsing: text) }
-      }
-      try check("database", texts.database) { text throws(RuleError) in
-        _ = try TreeRules(parsing: text)
-      }
+      _ = try Current(parsing: texts, number: 0)
     }
   }
 #endif
