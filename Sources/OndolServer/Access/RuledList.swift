@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolWire
 
   /// A list that has been allowed, for all documents or for those that pass.
   struct RuledList: Sendable {
@@ -18,10 +19,13 @@
     /// Asks the rules.
     ///
     /// - Throws: `.permissionDenied` when they allow no document, or with `isStrict` when they may
-    ///   not allow all.
+    ///   not allow all; `.invalidArgument` when the query's values are wrong.
     init(
-      _ query: RuledQuery, _ access: RuledAccess, at moment: ReadMoment
+      _ wire: WireStructuredQuery, below parent: DocumentPath?, _ values: ValueMapping,
+      _ access: RuledAccess, at moment: ReadMoment
     ) async throws(DatabaseError) {
+      let query = try RuledQuery(
+        wire, below: parent, values, access, at: moment.database.ruleTime)
       let (proof, reads) = try await moment.withDocuments { (documents) throws(DatabaseError) in
         let reads = RuleReads(documents, of: access, moment.database)
         return (try query.proof(access, reads), reads.paths)

@@ -106,15 +106,19 @@
 
     /// The step as far as its reader may see it; nil when nothing is left.
     private func examined(_ step: ListenStep) async throws(DatabaseError) -> ListenStep? {
-      lastMark = call.database.now()
-      guard call.access.rules != nil else { return step }
+      guard call.access.rules != nil else {
+        lastMark = call.database.now()
+        return step
+      }
       if call.hasEnded { throw DatabaseError(.unauthenticated, "the token has expired") }
       let current = try await call.served.rules.current()
       let access = policy.access(for: call.principal, call.name, current)
       let step = try await rules.examined(
         step, call, access, number: current?.number, session)
       for (id, _) in step.failed { targets[id] = nil }
-      return step.isEmpty && !step.isMark ? nil : step
+      if step.isEmpty, !step.isMark { return nil }
+      lastMark = call.database.now()
+      return step
     }
 
     /// Adds or removes a request's targets.

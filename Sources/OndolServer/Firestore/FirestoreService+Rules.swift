@@ -20,8 +20,7 @@
       _ wire: WireStructuredQuery, below parent: DocumentPath?, at moment: ReadMoment
     ) async throws(DatabaseError) -> RuledList? {
       guard let access = access.rules else { return nil }
-      let query = try RuledQuery(wire, below: parent, values, access, at: database.ruleTime)
-      return try await RuledList(query, access, at: moment)
+      return try await RuledList(wire, below: parent, values, access, at: moment)
     }
 
     /// The guard of the call's writes; nil when there is none.

@@ -108,9 +108,7 @@
       target.isNew = false
       switch target.listened {
       case .query(let wire, let parent):
-        let query = try RuledQuery(
-          wire, below: parent, call.values, access, at: call.database.ruleTime)
-        let list = try await RuledList(query, access, at: moment)
+        let list = try await RuledList(wire, below: parent, call.values, access, at: moment)
         target.list = list
         target.reads = list.reads
         target.reads.formUnion(try await list.check(session.documents(of: id), at: moment))
