@@ -6,15 +6,28 @@ internal import Crypto
 internal import Foundation
 internal import Ondol
 
+/// The root collections that only accounts themselves read and write.
+package enum AccountCollection {
+  static let accounts = "accounts"
+  static let sessions = "accountSessions"
+  static let tries = "accountTries"
+  static let codes = "accountCodes"
+  static let settings = "accountSettings"
+
+  package static let all = [accounts, sessions, tries, codes, settings]
+}
+
 /// The paths of the documents.
 struct AccountPlaces: Sendable {
   let database: Database
 
-  var accounts: CollectionReference { database.collection("accounts") }
-  var sessions: CollectionReference { database.collection("accountSessions") }
-  var tries: CollectionReference { database.collection("accountTries") }
-  var codes: CollectionReference { database.collection("accountCodes") }
-  var settings: DocumentReference { database.document("accountSettings/current") }
+  var accounts: CollectionReference { database.collection(AccountCollection.accounts) }
+  var sessions: CollectionReference { database.collection(AccountCollection.sessions) }
+  var tries: CollectionReference { database.collection(AccountCollection.tries) }
+  var codes: CollectionReference { database.collection(AccountCollection.codes) }
+  var settings: DocumentReference {
+    database.collection(AccountCollection.settings).document("current")
+  }
 
   /// One person's recent puts, by digest.
   func puts(of uid: String) -> CollectionReference { accounts.document(uid).collection("puts") }

@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolAccounts
 
   /// What a call may do.
   enum CallAccess: Sendable {
@@ -33,14 +34,13 @@
 
     /// Collections of the root that rules cannot open: accounts and their secrets, and the rules
     /// themselves.
-    static let closedRoots = [
-      "accounts", "accountSessions", "accountTries", "accountCodes", "accountSettings",
-      ServerRules.root,
-    ]
+    private static let closedRoots = AccountCollection.all + [ServerRules.root]
 
-    static func isClosed(_ path: DocumentPath) -> Bool {
-      path.segments.first.map { root in closedRoots.contains { isExactly($0, root) } } ?? true
+    static func isClosed(root: String?) -> Bool {
+      root.map { root in closedRoots.contains { isExactly($0, root) } } ?? true
     }
+
+    static func isClosed(_ path: DocumentPath) -> Bool { isClosed(root: path.segments.first) }
 
     /// The request about one document.
     ///

@@ -72,10 +72,7 @@
 
   extension RuleQuery {
     /// Whether it can only be meant for what rules cannot open.
-    fileprivate var isClosed: Bool {
-      guard let root = parent.first ?? collection else { return true }
-      return RuledAccess.closedRoots.contains { isExactly($0, root) }
-    }
+    fileprivate var isClosed: Bool { RuledAccess.isClosed(root: parent.first ?? collection) }
   }
 
   /// The conditions of a query's filters.
