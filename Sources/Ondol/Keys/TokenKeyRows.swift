@@ -1,5 +1,5 @@
 // Where a server's signing keys are. They are documents, so they are encrypted, checked, backed up
-// and replicated like all others. Whoever reads such a key can sign in as anybody, so their
+// and replicated like all others. A reader of such a key can sign in as anybody, so their
 // collection has a name that no app and no client can use.
 //
 //   __tokenkeys__/ID

@@ -22,7 +22,7 @@ struct AccountsOptions: ParsableArguments {
     func apply(to options: inout Server.Options) {
       options.project = project
       options.acceptsUnsignedTokens = insecureEmulator
-      // The program sends no mail. Whoever started it sees the links.
+      // The program sends no mail. It prints the links at its terminal.
       options.sendMail = { mail in
         Console.say("\(mail.operation) for \(mail.address): \(mail.link)")
       }

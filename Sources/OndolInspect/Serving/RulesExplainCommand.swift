@@ -25,7 +25,7 @@ struct RulesExplainCommand: DatabaseCommand {
   @Argument(help: "The document's path.")
   var path: String
 
-  @Option(name: .customLong("as"), help: "The uid of whoever asks; nobody without it.")
+  @Option(name: .customLong("as"), help: "The uid of the caller; nobody without it.")
   var user: String?
 
   @Option(help: "The claims of their token, as a JSON object.")

@@ -8,7 +8,7 @@
     /// get, list, create, update or delete.
     package var method: String
     package var path: DocumentPath
-    /// The uid of whoever asks; nil for nobody.
+    /// The uid of the caller; nil for nobody.
     package var user: String?
     /// The claims of their token.
     package var claims: [String: Value] = [:]

@@ -1,6 +1,6 @@
 // Which callers a server lets in, and as whom. A call comes with nothing, with an administrator's
-// token, or with a person's. Whoever cannot prove who they are is refused, and never becomes
-// nobody.
+// token, or with a person's. A caller whose token cannot be checked is
+// refused, and never becomes nobody.
 
 #if Server
   import GRPCCore

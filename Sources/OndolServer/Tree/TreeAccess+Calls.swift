@@ -122,7 +122,7 @@
       }
     }
 
-    /// Ends a transaction that shall not be committed.
+    /// Ends a transaction that must not be committed.
     private struct Rehearsal: Error {}
 
     private func prepare(

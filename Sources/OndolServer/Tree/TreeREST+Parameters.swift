@@ -20,7 +20,7 @@
     var form = TreeText.Form.plain
     /// How long a read may take.
     var timeout: Duration?
-    /// Whether the answer shall name the data's tag.
+    /// Whether the answer names the data's tag.
     var wantsTag = false
     /// The tag that the data must have for a write, and must not have for a read.
     var ifMatch: String?

@@ -24,7 +24,7 @@
   /// One connection of a client.
   actor TreeSession {
     struct Options: Sendable {
-      /// The address that the client shall connect to from now on: the one that it has used.
+      /// The address that the client connects to from now on: the one that it has used.
       var host = ""
       /// The longest message in bytes.
       var messageLimit = 16 << 20
@@ -89,7 +89,7 @@
       }
     }
 
-    /// Takes a frame. Returns when what it asks for is done and answered, so that whoever reads
+    /// Takes a frame. Returns when what it asks for is done and answered, so that a task that reads
     /// from the client reads no faster.
     func receive(_ frame: String) async {
       await inTurn {

@@ -1,4 +1,4 @@
-// Wakes one task that waits for a change. Whoever notifies it does not wait, so it can do so on a
+// Wakes one task that waits for a change. The notifier does not wait, so it can notify on a
 // writer's thread.
 
 #if Server
