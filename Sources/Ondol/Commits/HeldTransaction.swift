@@ -42,7 +42,9 @@ package actor HeldTransaction {
   private let start: Int64
   private let losses: Int
   private var gates: ClosedGates
+  /// Whether nobody may use it any more. Its own commit may still run.
   private var isOver = false
+  private var hasEnded = false
 
   /// - Parameters:
   ///   - lost: the previous attempt.
@@ -71,12 +73,21 @@ package actor HeldTransaction {
 
   /// Reads with the transaction, which records what was read.
   ///
-  /// - Throws: what `body` throws; `.failedPrecondition` after the end.
+  /// - Throws: what `body` throws; `.invalidArgument` after the end.
   package func read<R: Sendable>(
+    _ body: @Sendable (Transaction) throws(DatabaseError) -> R
+  ) async throws(DatabaseError) -> R {
+    guard !isOver else { throw Self.over }
+    return try await attempt(body)
+  }
+
+  private func attempt<R: Sendable>(
     _ body: @Sendable (Transaction) throws(DatabaseError) -> R
   ) async throws(DatabaseError) -> R {
     var misses = 0
     while true {
+      // It may have expired while data was read from disk.
+      guard !hasEnded else { throw Self.over }
       do throws(DatabaseError) {
         return try body(transaction)
       } catch {
@@ -110,13 +121,13 @@ package actor HeldTransaction {
       writes, now: max(database.now(), database.engine.newestCommit.time))
     var (transformed, changes) = ([[Value]](), [ProposedWrites.Change]())
     for (write, compiled) in zip(writes.writes, writes.compiled) {
-      let added = try await read { [changes] (transaction) throws(DatabaseError) in
+      let added = try await attempt { [changes] (transaction) throws(DatabaseError) in
         try transaction.add(write, compiled, after: changes, allowedBy: guardian)
       }
       transformed.append(added.transformed)
       if let change = added.change { changes.append(change) }
     }
-    try await read { [changes] (transaction) throws(DatabaseError) in
+    try await attempt { [changes] (transaction) throws(DatabaseError) in
       try transaction.check(changes, with: guardian)
     }
     let (moment, finish) = (moment, transaction.finish())
@@ -143,6 +154,7 @@ package actor HeldTransaction {
   }
 
   private func release() {
+    hasEnded = true
     transaction.end()
     moment.database.openGates(gates)
     gates = ClosedGates()

@@ -70,6 +70,20 @@ import Testing
     }
   }
 
+  /// A call had found the transaction, and then it expired. The read failed with an error that no
+  /// client takes for a reason to begin again.
+  @Test func `A call that found a transaction before its end learns that it is over`() async throws
+  {
+    let database = try await Database.underTest()
+    let held = HeldTransactions(database)
+    let transaction = try await held.begin(for: "me")
+    try await held.rollBack(transaction.id, of: "me")
+    let error = await #expect(throws: DatabaseError.self) {
+      try await number("c/a", in: transaction, database)
+    }
+    #expect(error?.code == .invalidArgument)
+  }
+
   @Test func `Their number is limited, and idle ones end`() async throws {
     let time = Guarded(Int64(1_700_000_000_000_000))
     var options = Database.Options()
