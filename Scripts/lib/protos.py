@@ -1,5 +1,5 @@
 """Finishes the output of the generators in Scripts/protos: adds the trait's condition around each
-file and the serializers that count bytes (OndolWire/Traffic.swift), and writes the descriptors for
+file and the serializers that count bytes (OndolWire/CallRecord.swift), and writes the descriptors for
 gRPC's reflection as a Swift file.
 
     protos.py PROTOS GENERATED

@@ -55,8 +55,6 @@ package struct ListenStep: Sendable {
   /// The commit that all targets are as of.
   package fileprivate(set) var token: ChangeToken
   package fileprivate(set) var time: Timestamp
-  /// That commit's moment, for sessions that read moments.
-  package fileprivate(set) var moment: ReadMoment?
   /// Whether the step was asked for with `mark()`. It may be empty.
   package fileprivate(set) var isMark = false
 
@@ -106,9 +104,11 @@ package actor ListeningSession {
   /// What the next step acknowledges.
   private var unacknowledged: [(target: Int32, isAdded: Bool)] = []
   private let readsMoments: Bool
+  /// The last step's moment, until it is taken. It keeps the files that it reads.
+  private var lastMoment: ReadMoment?
   private var isMarked = false
 
-  /// - Parameter readsMoments: whether every step comes with the moment that it shows, for more
+  /// - Parameter readsMoments: whether `takeMoment()` has the moment that each step shows, for more
   ///   reads as of the same commit.
   package init(_ database: Database, readsMoments: Bool = false) {
     self.database = database
@@ -154,6 +154,12 @@ package actor ListeningSession {
   package func mark() {
     isMarked = true
     inbox.nudge()
+  }
+
+  /// The moment of the last step, once.
+  package func takeMoment() -> ReadMoment? {
+    defer { lastMoment = nil }
+    return lastMoment
   }
 
   /// The documents that a target shows as of the last step.
@@ -263,7 +269,7 @@ package actor ListeningSession {
   ) async throws(DatabaseError) -> ListenStep {
     newest = (moment.token, moment.time.microsecondsSince1970)
     var step = ListenStep(newest)
-    if readsMoments { step.moment = moment }
+    if readsMoments { lastMoment = moment }
     step.acknowledged = takeAcknowledged()
     for (id, error) in failed where targets.removeValue(forKey: id) != nil {
       step.failed.append((id, error))

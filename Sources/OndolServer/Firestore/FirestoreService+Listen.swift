@@ -58,9 +58,10 @@
     private var targets: [Int32: Target] = [:] {
       didSet { count.change(by: targets.count - oldValue.count) }
     }
-    private let rules = ListenRules()
+    /// Nil for callers to whom no rules apply.
+    private let rules: ListenRules?
     /// When the client last got a token, in microseconds since 1970.
-    private var lastMark: Int64
+    private let lastMark: Atomic<Int64>
     private var registrations: [Handlers.Registration] = []
 
     init(_ call: FirestoreService.Call, _ policy: AccessPolicy, _ metrics: CallMetrics) {
@@ -68,16 +69,15 @@
       self.call = call
       self.policy = policy
       count = TargetCount(metrics)
-      lastMark = call.database.now()
+      rules = call.access.rules.map { _ in ListenRules() }
+      lastMark = Atomic(call.database.now())
     }
 
     /// Follows what may end the stream or its targets while no documents change.
     func begin() {
       registrations.append(
-        call.served.heartbeat.add { [weak self] in
-          Task { await self?.beat() }
-        })
-      guard call.access.rules != nil else { return }
+        call.served.heartbeat.add { [weak self] in self?.beat() })
+      guard rules != nil else { return }
       registrations.append(
         call.served.rules.handlers.add { [weak session] in
           Task { await session?.mark() }
@@ -86,10 +86,10 @@
 
     /// Gives a client without changes a new token now and then. A later change feed may not reach
     /// back to its old one. Makes the stream notice that its caller's token has ended.
-    private func beat() async {
-      if call.database.now() - lastMark > Self.longestPause || call.hasEnded {
-        await session.mark()
-      }
+    private nonisolated func beat() {
+      let pause = call.database.now() - lastMark.load(ordering: .relaxed)
+      guard pause > Self.longestPause || call.hasEnded else { return }
+      Task { [session] in await session.mark() }
     }
 
     /// Sends the targets' changes until the task is cancelled.
@@ -97,7 +97,11 @@
       try await FirestoreService.mapErrors(in: call.name) {
         let sender = ListenSender(self, call.values, response)
         while let step = try await session.next() {
-          if let step = try await examined(step) { try await sender.send(step) }
+          var shown: ListenStep? = step
+          if let rules { shown = try await examined(step, by: rules) }
+          guard let shown else { continue }
+          lastMark.store(call.database.now(), ordering: .relaxed)
+          try await sender.send(shown)
         }
         try Task.checkCancellation()
         throw DatabaseError(.unavailable, "the database was closed")
@@ -105,20 +109,16 @@
     }
 
     /// The step as far as its reader may see it; nil when nothing is left.
-    private func examined(_ step: ListenStep) async throws(DatabaseError) -> ListenStep? {
-      guard call.access.rules != nil else {
-        lastMark = call.database.now()
-        return step
-      }
+    private func examined(
+      _ step: ListenStep, by rules: ListenRules
+    ) async throws(DatabaseError) -> ListenStep? {
       if call.hasEnded { throw DatabaseError(.unauthenticated, "the token has expired") }
       let current = try await call.served.rules.current()
       let access = policy.access(for: call.principal, call.name, current)
       let step = try await rules.examined(
         step, call, access, number: current?.number, session)
       for (id, _) in step.failed { targets[id] = nil }
-      if step.isEmpty, !step.isMark { return nil }
-      lastMark = call.database.now()
-      return step
+      return step.isEmpty && !step.isMark ? nil : step
     }
 
     /// Adds or removes a request's targets.
@@ -130,7 +130,7 @@
         try await FirestoreService.mapErrors(in: call.name) { try await add(target) }
       case .removeTarget(let id):
         targets[id] = nil
-        await rules.remove(id)
+        await rules?.remove(id)
         await session.remove(id)
       case nil: return
       }
@@ -145,7 +145,7 @@
           .resourceExhausted, "a stream listens to \(Self.most) targets at most; open another one")
       }
       let (listened, mask) = try listened(wire)
-      if call.access.rules != nil { await rules.add(wire.targetID, try ruled(wire)) }
+      if let rules { await rules.add(wire.targetID, try ruled(wire)) }
       targets[wire.targetID] = Target(
         endsWhenComplete: wire.once,
         expectedCount: wire.hasExpectedCount ? Int(wire.expectedCount.value) : nil, mask: mask)

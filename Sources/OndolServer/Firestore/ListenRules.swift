@@ -56,7 +56,7 @@
       _ step: ListenStep, _ call: FirestoreService.Call, _ access: RuledAccess,
       number: Int64?, _ session: ListeningSession
     ) async throws(DatabaseError) -> ListenStep {
-      guard let moment = step.moment else { return step }
+      guard let moment = await session.takeMoment() else { return step }
       var step = step
       let changed = try takeChanges(from: &step)
       let hasOtherRules = number != rulesNumber

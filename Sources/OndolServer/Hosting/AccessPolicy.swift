@@ -5,6 +5,7 @@
 #if Server
   import GRPCCore
   import Ondol
+  import OndolWire
 
   /// Decides what calls may do.
   struct AccessPolicy: Sendable {
@@ -42,7 +43,7 @@
       }
       var principal: Principal = headers.isEmpty && isOpen ? .admin : .nobody
       if let header = headers.first { principal = try await identify(header, name.project) }
-      CallSubject.current?.note(principal)
+      CallRecord.current?.note(caller: principal.name)
       if case .admin = principal { return (.everything, principal) }
       let rules = try await served.rules.current()
       if rules == nil, isLocal { return (.everything, principal) }
@@ -56,6 +57,17 @@
       RuledAccess(
         rules: rules?.firestore, database: name.id, auth: principal.auth(in: name.id),
         isStrict: isStrict)
+    }
+  }
+
+  extension Principal {
+    /// The caller's name in the log.
+    fileprivate var name: String {
+      switch self {
+      case .nobody: "nobody"
+      case .admin: "admin"
+      case .user(let token): token.uid
+      }
     }
   }
 

@@ -51,8 +51,7 @@
     private let peer: String
     private let database: String
     private let start = ContinuousClock.now
-    private let traffic = Traffic()
-    private let subject = CallSubject()
+    private let record = CallRecord()
     private let logger: Logger
     private let metrics: CallMetrics
 
@@ -71,24 +70,22 @@
 
     /// Runs a part of the call's work, which reports to it.
     func bind<R>(_ body: () async throws -> R) async throws -> R {
-      try await Traffic.$current.withValue(traffic) {
-        try await CallSubject.$current.withValue(subject) { try await body() }
-      }
+      try await CallRecord.$current.withValue(record, operation: body)
     }
 
     func end(_ error: (any Error)?) {
       let duration = ContinuousClock.now - start
       let status = error.map { Self.status(of: $0) } ?? "OK"
       metrics.end(
-        method, status: status, after: duration, received: traffic.received,
-        sent: traffic.sent)
+        method, status: status, after: duration, received: record.received,
+        sent: record.sent)
       let isOurs = error != nil && ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status)
       var metadata: Logger.Metadata = [
         "database": "\(database)", "peer": "\(peer)",
         "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
-        "received": "\(traffic.received)", "sent": "\(traffic.sent)",
+        "received": "\(record.received)", "sent": "\(record.sent)",
       ]
-      if let name = subject.name { metadata["caller"] = "\(name)" }
+      if let name = record.caller { metadata["caller"] = "\(name)" }
       if let error { metadata["error"] = "\((error as? RPCError)?.message ?? "\(error)")" }
       logger.log(level: isOurs ? .error : .info, "\(method) \(status)", metadata: metadata)
     }
