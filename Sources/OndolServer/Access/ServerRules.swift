@@ -106,13 +106,19 @@
       database.collection(root).order(by: FieldPath.documentID(), descending: true).limit(to: 1)
     }
 
+    /// The rules in force, as `current()`; nil before its first call has ended.
+    ///
+    /// Calls ask this first: an asynchronous call more would stay in the memory of each stream.
+    var loaded: Current?? {
+      state.withLock { $0.following == nil ? nil : .some($0.current) }
+    }
+
     /// The rules in force; nil when none have ever been deployed.
     ///
     /// - Throws: the errors of the first read.
     /// - Complexity: O(1), but for the first call.
     func current() async throws(DatabaseError) -> Current? {
-      let (isLoaded, current) = state.withLock { ($0.following != nil, $0.current) }
-      if isLoaded { return current }
+      if let loaded { return loaded }
       let loading = state.withLock { state in
         let loading = state.loading ?? Task { [weak self] in await self?.load() }
         state.loading = loading
