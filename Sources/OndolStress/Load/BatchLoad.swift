@@ -97,6 +97,8 @@ struct BatchLoadReport: Encodable {
   var latency: LoadReport.Latency
   /// The largest number of runs in one shard.
   var mostRuns: Int
+  /// Commits that found every memtable of a shard full.
+  var stops: Int
   var isInterrupted: Bool
   /// Commits that threw, and figures above their limit.
   var faults: [String]
@@ -111,7 +113,7 @@ struct BatchLoadReport: Encodable {
       + "\(LoadReport.number(seconds)) s, \(LoadReport.number(rowsPerSecond)) rows a second, "
       + "median \(milliseconds(latency.p50)), p99 \(milliseconds(latency.p99)), p99.9 "
       + "\(milliseconds(latency.p999)), worst \(milliseconds(latency.maximum)), at most \(mostRuns)"
-      + " runs in a shard: \(isSound ? "sound" : "\(faults.count) faults"), seed \(seed)"
+      + " runs in a shard, \(stops) stops: \(isSound ? "sound" : "\(faults.count) faults"), seed \(seed)"
       + (isInterrupted ? ", interrupted" : "")
   }
 }
@@ -154,18 +156,21 @@ final class BatchLoad: Sendable {
     }
     let elapsed = (ContinuousClock.now - start) / .seconds(1)
     Console.endProgress()
+    let stops = engine.metrics.totals.stops
     try await engine.close()
-    return report(after: elapsed, isInterrupted: interrupt.hasCome)
+    return report(after: elapsed, stops: stops, isInterrupted: interrupt.hasCome)
   }
 
-  private func report(after seconds: Double, isInterrupted: Bool) -> BatchLoadReport {
+  private func report(
+    after seconds: Double, stops: Int, isInterrupted: Bool
+  ) -> BatchLoadReport {
     let state = state.withLock { $0 }
     let commits = state.latencies.count
     return BatchLoadReport(
       plan: plan, seed: seed, seconds: seconds,
       rowsPerSecond: seconds > 0 ? Double(commits) * Double(plan.batch) / seconds : 0,
       commits: commits, latency: LoadReport.Latency(state.latencies), mostRuns: state.mostRuns,
-      isInterrupted: isInterrupted,
+      stops: stops, isInterrupted: isInterrupted,
       faults: state.faults + plan.limits.faults(of: state.latencies))
   }
 
