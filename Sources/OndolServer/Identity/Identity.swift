@@ -3,6 +3,7 @@
 // and the faces of accounts issue tokens with it.
 
 #if Server
+  import Crypto
   package import Ondol
   package import OndolAccounts
   import Synchronization
@@ -13,6 +14,7 @@
 
     private let database: Database
     let keys: TokenKeys
+    let checked = CheckedTokens()
     private let opening = Mutex<Opening?>(nil)
 
     package init(_ database: Database) {
@@ -74,20 +76,38 @@
     /// - Parameters:
     ///   - kind: what it must be for.
     ///   - acceptsUnsigned: whether a token is taken that says that nobody has signed it.
-    /// - Complexity: one check of a signature, and one get for a key that is not known here.
+    /// - Complexity: one check of a signature, for a token that was not checked lately, and one get
+    ///   for a key that is not known here.
     func verify(
       _ text: String, as kind: TokenKind, acceptsUnsigned: Bool = false
     ) async throws(TokenProblem) -> VerifiedToken {
+      // Digests of long texts cost time, and no token is long.
+      guard text.utf8.count <= WebToken.mostBytes else {
+        throw .malformed("a token has \(WebToken.mostBytes) bytes at most")
+      }
+      let digest = CheckedTokens.digest(text)
+      if let known = checked.find(digest) {
+        if try await key(known.keyID)?.published.rawRepresentation == known.key {
+          return try kind.verified(known.claims, now: now, isSigned: true)
+        }
+        checked.forget(digest)
+      }
       let token = try WebToken(text)
       if token.isUnsigned, acceptsUnsigned {
         return try kind.verified(token.claims, now: now, isSigned: false)
       }
       let id = try token.keyID
-      let key: TokenKey?
-      do throws(DatabaseError) { key = try await keys.key(id) } catch { throw .failed(error) }
-      guard let key else { throw .wrongKey }
+      guard let key = try await key(id) else { throw .wrongKey }
       try token.check(signedWith: key)
-      return try kind.verified(token.claims, now: now, isSigned: true)
+      let verified = try kind.verified(token.claims, now: now, isSigned: true)
+      checked.note(
+        CheckedTokens.Checked(
+          claims: token.claims, keyID: id, key: key.published.rawRepresentation), digest)
+      return verified
+    }
+
+    private func key(_ id: String) async throws(TokenProblem) -> TokenKey? {
+      do throws(DatabaseError) { return try await keys.key(id) } catch { throw .failed(error) }
     }
 
     /// Checks that a token's account exists, is enabled, and has kept the session of the token.
