@@ -55,10 +55,11 @@
     private static func serve(_ frames: [ArraySlice<UInt8>]) async throws {
       let database = try await Database.inMemory()
       try await database.tree.setValue(["items": ["lamp": ["n": 30], "bulb": ["n": 5]]])
-      let book = TreeRuleBook()
-      try book.replace(
-        by: "{\"rules\": {\".read\": true, \"items\": {\".write\": \"auth == null\"}}}")
-      let access = TreeAccess(AnyoneByName(), rules: book, isOpenWithoutRules: true)
+      let rules = ServedDatabase(database).rules
+      _ = try await rules.deploy(
+        RulesTexts(
+          database: "{\"rules\": {\".read\": true, \"items\": {\".write\": \"auth == null\"}}}"))
+      let access = TreeAccess(AnyoneByName(), rules, isOpenWithoutRules: true)
       let client = CheckingConnection()
       var options = TreeSession.Options()
       options.messageLimit = 1 << 16

@@ -39,6 +39,23 @@ struct AccessOptions: ParsableArguments {
     completion: .file())
   var adminTokenFile: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "A limit for callers, such as calls-of-address=6000; may be repeated.",
+      discussion: """
+        Also default=on, which is so with --listen and --behind-proxy, or default=off, and NAME=off \
+        for one of them. The names: calls-of-address, calls-of-account, bytes-of-address, \
+        bytes-of-account, sign-ins-of-address (each a minute), connections, \
+        connections-of-address (each port), request-bytes, and within 15 minutes \
+        wrong-passwords-of-address, guests-of-address and wrong-passwords (of one account).
+        """, valueName: "name=n"))
+  var limit: [String] = []
+
+  @Option(
+    help: "A file to which sign-ins, denials and administrators' changes are appended, as JSON.",
+    completion: .file())
+  var auditLog: String?
+
   func validate() throws {
     guard (tlsCert == nil) == (tlsKey == nil) else {
       throw ValidationError("--tls-cert and --tls-key go together")
@@ -55,6 +72,14 @@ struct AccessOptions: ParsableArguments {
       options.isStrict = strict
       options.isOpen = open
       options.adminToken = try adminTokenFile.map { try AdminTokenFile.read($0) }
+      do throws(DatabaseError) {
+        try LimitArguments(limit).apply(to: &options)
+        options.audit = try auditLog.map { path throws(DatabaseError) in
+          try AuditFile(path).record
+        }
+      } catch {
+        throw CommandFailure(error)
+      }
     }
 
     /// Deploys the rules that were named.

@@ -86,6 +86,8 @@
       var current: Current?
       var loading: Task<DatabaseError?, Never>?
       var following: Task<Void, Never>?
+      /// Whether changes are not seen any more, because the database is closed or has failed.
+      var hasEnded = false
     }
 
     private let database: Database
@@ -143,6 +145,8 @@
         } catch {
           self?.logger.error("the rules are not followed any more: \(error)")
         }
+        self?.state.withLock { $0.hasEnded = true }
+        self?.handlers.call()
       }
       state.withLock { $0.following = following }
       return nil
@@ -225,6 +229,25 @@
         }
         return number
       }
+    }
+
+    /// Deploys rules as `deploy(_:to:)` does, and returns when they are in force here.
+    ///
+    /// - Throws: also `.unavailable` when the database is closed meanwhile.
+    func deploy(_ texts: RulesTexts) async throws -> Int64? {
+      _ = try await current()
+      let (changes, change) = AsyncStream.makeStream(
+        of: Void.self, bufferingPolicy: .bufferingNewest(1))
+      let registration = handlers.add { change.yield() }
+      defer { withExtendedLifetime(registration) {} }
+      guard let number = try await Self.deploy(texts, to: database) else { return nil }
+      var arriving = changes.makeAsyncIterator()
+      while state.withLock({ ($0.current?.number ?? 0) < number }) {
+        guard !state.withLock(\.hasEnded), await arriving.next() != nil else {
+          throw DatabaseError(.unavailable, "the rules are deployed, and not in force here")
+        }
+      }
+      return number
     }
 
     /// The number of the deployment after that of a document.

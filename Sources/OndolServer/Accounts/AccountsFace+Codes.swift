@@ -29,8 +29,8 @@
     /// Where the person goes afterwards; nil if the request does not say.
     let continueURL: String?
 
-    init(_ request: AccountsFace.Request) {
-      base = "http://\(request.call.headers["host"] ?? "localhost")"
+    init(_ request: AccountsFace.Request, _ scheme: String) {
+      base = "\(scheme)://\(request.call.headers["host"] ?? "localhost")"
       key = request.call.query["key"] ?? request.project
       let url = try? request.fields.text("continueUrl")
       continueURL = url ?? nil
@@ -145,7 +145,7 @@
       }
       return [
         "kind": Self.codeKind, "email": .string(email), "oobCode": .string(code),
-        "oobLink": .string(MailContext(request).link(operation, code)),
+        "oobLink": .string(MailContext(request, admission.scheme).link(operation, code)),
       ]
     }
 

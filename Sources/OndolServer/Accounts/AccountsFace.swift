@@ -26,8 +26,9 @@
       let identity: Identity
       let accounts: Accounts
 
-      /// The client, for limits. All clients on this machine share its address, so it names none.
-      var origin: String? { Admission.isLocal(call.peer) ? nil : call.peer }
+      /// The client, for the library's limits. All clients on this machine share its address, so it
+      /// names none.
+      var origin: String? { call.address.flatMap { $0.isLoopback ? nil : "\($0)" } }
     }
 
     func name(of call: HTTPCall) -> String {
@@ -70,19 +71,33 @@
       return answer
     }
 
+    func refusal(_ limit: LimitReached) -> HTTPAnswer {
+      var answer = AccountsFailure(limit.error).answer
+      answer.headers.append(("access-control-allow-origin", "*"))
+      answer.headers.append(("retry-after", "\(limit.seconds)"))
+      return answer
+    }
+
     private func serve(_ call: HTTPCall) async throws(AccountsFailure) -> HTTPAnswer {
       guard let route = AccountsRoute(call) else { throw .notFound }
       switch route {
       case .administrator(let name, let project):
         guard try isAdministrator(call) else { throw .notAdministrator }
+        OpenCall.current?.note(OpenCall.Caller(.admin, in: project))
         let request = try await request(call, of: project)
         return try await answering(request) { () async throws(AccountsFailure) in
-          try await administrate(name, request)
+          let answer = try await administrate(name, request)
+          note(name, request.fields, answer)
+          return answer
         }
       case .client(let name):
-        let request = try await request(call, of: try projectName(of: call))
+        let project = try projectName(of: call)
+        if name.mayDeriveKeys { try admitSignIn(call) }
+        let request = try await request(call, of: project)
         return try await answering(request) { () async throws(AccountsFailure) in
-          try await answer(name, request)
+          try await auditing(name, project) { () async throws(AccountsFailure) in
+            try await answer(name, request)
+          }
         }
       case .token:
         return .json(try await refresh(try await request(call, of: try projectName(of: call))))
@@ -95,7 +110,7 @@
     private func answering(
       _ request: Request, _ body: () async throws(AccountsFailure) -> Value
     ) async throws(AccountsFailure) -> HTTPAnswer {
-      let result = await MailContext.$current.withValue(MailContext(request)) {
+      let result = await MailContext.$current.withValue(MailContext(request, admission.scheme)) {
         () async -> Result<Value, AccountsFailure> in
         do throws(AccountsFailure) {
           return .success(try await body())
@@ -146,7 +161,18 @@
       do throws(DatabaseError) {
         return try admission.isAdministrator(call)
       } catch {
+        admission.audit.note(.refusedToken, reason: error.message)
         throw AccountsFailure(error)
+      }
+    }
+
+    /// Counts a call that may derive a key from a password or make an account.
+    private func admitSignIn(_ call: HTTPCall) throws(AccountsFailure) {
+      do throws(LimitReached) {
+        try admission.limiter.admit(signInFrom: call.address)
+      } catch {
+        admission.note(error, of: OpenCall.current)
+        throw AccountsFailure(error.error)
       }
     }
 

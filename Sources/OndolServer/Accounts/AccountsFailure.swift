@@ -20,7 +20,11 @@
       self.statusName = statusName
     }
 
-    var answer: HTTPAnswer { .failure(status, message, named: statusName) }
+    var answer: HTTPAnswer {
+      var answer = HTTPAnswer.failure(status, message, named: statusName)
+      answer.isDenial = self == .notAdministrator
+      return answer
+    }
 
     static let notFound = AccountsFailure("NOT_FOUND", status: 404, named: "NOT_FOUND")
     static let missingKey = AccountsFailure(

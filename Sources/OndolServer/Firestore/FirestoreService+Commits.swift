@@ -31,6 +31,7 @@
           ? try await call.database.commit(writes, call.access)
           : try await call.served.transactions.commit(
             id, of: call.owner, writes, allowedBy: call.writeGuard)
+        call.noteChanges(writes)
         return .with {
           $0.writeResults = commit.answers.map { call.values.wire($0) }
           $0.commitTime = call.values.wire(commit.time)
@@ -66,8 +67,11 @@
           for (place, write) in writes.enumerated() {
             group.addTask {
               do throws(DatabaseError) {
-                return (place, .success(try await call.database.commit([write], call.access)))
+                let commit = try await call.database.commit([write], call.access)
+                call.noteChanges([write])
+                return (place, .success(commit))
               } catch {
+                if error.code == .permissionDenied { call.audit.note(.denial) }
                 return (place, .failure(error))
               }
             }
@@ -140,8 +144,9 @@
       _ response: RPCWriter<WireWriteResponse>
     ) async throws -> WriteStreamToken {
       let (group, token) = try token.next()
-      let commit = try await call.database.commit(
-        try call.values.writes(message.writes), as: group, call.access)
+      let writes = try call.values.writes(message.writes)
+      let commit = try await call.database.commit(writes, as: group, call.access)
+      call.noteChanges(writes)
       try await response.write(
         .with {
           $0.streamToken = Data(token.bytes)

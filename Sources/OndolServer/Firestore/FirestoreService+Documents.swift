@@ -115,6 +115,7 @@
             if request.hasCurrentDocument { $0.currentDocument = request.currentDocument }
           })
         _ = try await call.database.commit([write], call.access)
+        call.noteChanges([write])
         return Google_Protobuf_Empty()
       }
     }

@@ -117,7 +117,10 @@
       let access = policy.access(for: call.principal, call.name, current)
       let step = try await rules.examined(
         step, call, access, number: current?.number, session)
-      for (id, _) in step.failed { targets[id] = nil }
+      for (id, error) in step.failed {
+        targets[id] = nil
+        if error.code == .permissionDenied { call.audit.note(.denial) }
+      }
       return step.isEmpty && !step.isMark ? nil : step
     }
 

@@ -30,10 +30,29 @@
 
     /// Commits one write; returns the document as the write left it.
     func write(_ write: ClientWrite) async throws(DatabaseError) -> DocumentSnapshot {
-      guard case .ruled = access else { return try await database.write(write) }
+      guard case .ruled = access else {
+        let document = try await database.write(write)
+        noteChanges([write])
+        return document
+      }
       let commit = try await database.commit([write], access)
       let moment = try await served.moments.moment(at: commit.time)
       return try await moment.documents(at: [write.path])[0]
+    }
+
+    /// Records what a commit changed of accounts and rules: only administrators can write there.
+    func noteChanges(_ writes: [ClientWrite]) {
+      guard case .everything = access else { return }
+      var hasRules = false
+      for write in writes where RuledAccess.isClosed(write.path) && !write.isVerify {
+        let path = write.path.segments
+        if path.first == ServerRules.root {
+          hasRules = true
+        } else {
+          audit.note(.accountChange, account: path.count == 2 ? path.last : nil)
+        }
+      }
+      if hasRules { audit.note(.rulesChange) }
     }
   }
 #endif

@@ -14,7 +14,7 @@
     let directory: any DatabaseDirectory
     let drain: Drain
     let metrics: CallMetrics
-    let policy: AccessPolicy
+    var policy: AccessPolicy
 
     /// A call's database, and the mapping of its values.
     struct Call: Sendable {
@@ -22,6 +22,7 @@
       let served: ServedDatabase
       let principal: Principal
       let access: CallAccess
+      let audit: AuditTrail
 
       var values: ValueMapping { ValueMapping(database: name) }
       var database: Database { served.database }
@@ -61,7 +62,8 @@
         let (named, _) = try DatabaseName.split(name)
         let served = try await directory.database(project: named.project, id: named.id)
         let (access, principal) = try await policy.access(to: served, named)
-        return Call(name: named, served: served, principal: principal, access: access)
+        return Call(
+          name: named, served: served, principal: principal, access: access, audit: policy.audit)
       }
     }
 

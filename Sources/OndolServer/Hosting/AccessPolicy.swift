@@ -5,7 +5,6 @@
 #if Server
   import GRPCCore
   import Ondol
-  import OndolWire
 
   /// Decides what calls may do.
   struct AccessPolicy: Sendable {
@@ -20,6 +19,8 @@
     var isLocal = true
     /// Whether lists need a proof, as in Firestore.
     var isStrict = false
+    /// Where denials and administrators' changes are recorded.
+    var audit = AuditTrail(nil)
     var identify: Identify
 
     /// Everybody is an administrator.
@@ -42,8 +43,11 @@
         throw DatabaseError(.unauthenticated, "the call has several authorizations")
       }
       var principal: Principal = headers.isEmpty && isOpen ? .admin : .nobody
-      if let header = headers.first { principal = try await identify(header, name.project) }
-      CallRecord.current?.note(caller: principal.name)
+      if let header = headers.first {
+        principal = try await identify(header, name.project)
+      } else {
+        OpenCall.current?.note(OpenCall.Caller(principal, in: name.project))
+      }
       if case .admin = principal { return (.everything, principal) }
       let rules: ServerRules.Current?
       if let loaded = served.rules.loaded {
@@ -62,17 +66,6 @@
       RuledAccess(
         rules: rules?.firestore, database: name.id, auth: principal.auth(in: name.id),
         isStrict: isStrict)
-    }
-  }
-
-  extension Principal {
-    /// The caller's name in the log.
-    fileprivate var name: String {
-      switch self {
-      case .nobody: "nobody"
-      case .admin: "admin"
-      case .user(let token): token.uid
-      }
     }
   }
 

@@ -25,8 +25,14 @@
     package var acceptsUnsignedTokens = false
     /// What accounts are opened with.
     package var accounts: Accounts.Options
+    /// The scheme of the URLs by which callers reach the server: `http` or `https`.
+    package var scheme = "http"
     /// How keys of passwords are derived.
     package var derivation = KeyDerivation.scrypt
+    /// Counts what callers use.
+    package var limiter = CallLimiter(.none)
+    /// Where sign-ins and refusals are recorded.
+    package var audit = AuditTrail(nil)
 
     /// The token of administrators that Firebase's libraries send to emulators.
     private static let owner = "owner"
@@ -41,11 +47,32 @@
     ///   - project: the project. The accounts of all its databases are those of its `(default)`
     ///     one.
     ///   - directory: finds that database.
-    /// - Throws: `.unauthenticated` for a proof that is wrong, expired or cannot be read; as
+    /// The call of the present task then knows its caller.
+    ///
+    /// - Throws: `.unauthenticated` for a proof that is wrong, expired or cannot be read;
+    ///   `.resourceExhausted` when the account has reached a limit; as
     ///   `DatabaseDirectory.database(project:id:)`.
-    /// - Complexity: one check of a signature.
+    /// - Complexity: one check of a signature, for a token that was not checked lately.
     package func principal(
       ofBearer bearer: String?, project: String, in directory: any DatabaseDirectory
+    ) async throws(DatabaseError) -> Principal {
+      let principal: Principal
+      do throws(DatabaseError) {
+        principal = try await identified(bearer, project, directory)
+      } catch {
+        if error.code == .unauthenticated {
+          audit.note(.refusedToken, database: project, reason: error.message)
+        }
+        throw error
+      }
+      let caller = OpenCall.Caller(principal, in: project)
+      OpenCall.current?.note(caller)
+      if let account = caller.account { try admit(account) }
+      return principal
+    }
+
+    private func identified(
+      _ bearer: String?, _ project: String, _ directory: any DatabaseDirectory
     ) async throws(DatabaseError) -> Principal {
       guard let bearer else { return .nobody }
       let token = try Self.token(of: bearer)
@@ -58,6 +85,31 @@
       } catch {
         throw error.databaseError
       }
+    }
+
+    /// Counts a call for its account.
+    func admit(_ account: CallerAccount) throws(DatabaseError) {
+      do throws(LimitReached) {
+        try limiter.admit(account)
+      } catch {
+        note(error, of: OpenCall.current)
+        throw error.error
+      }
+    }
+
+    /// Records that a limit refused a call: in the audit and in the log only the first time, so
+    /// that a flood of calls does not flood them also.
+    func note(_ limit: LimitReached, of call: OpenCall?) {
+      guard limit.isFirst else {
+        call?.silence()
+        return
+      }
+      audit.note(.limit, in: call, reason: limit.subject)
+    }
+
+    /// Whether a header has the token of administrators.
+    func isAdministrator(bearer: String) -> Bool {
+      (try? Self.token(of: bearer)).map(isAdministrators) ?? false
     }
 
     /// Whether tokens are taken that nobody has signed.

@@ -16,15 +16,15 @@
     /// The headers by their names in lower case.
     package var headers: [String: String]
     package var body: [UInt8]
-    /// The client's network address, without its port.
-    package var peer: String
+    /// The network address that the call comes from; nil if it is not known.
+    package var address: NetworkAddress?
 
     /// Nil for a target that is not written as it must be.
     ///
     /// - Parameter target: the path, with the query.
     package init?(
       _ method: String, _ target: String, headers: [String: String] = [:], body: [UInt8] = [],
-      peer: String = ""
+      address: NetworkAddress? = nil
     ) {
       let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
       guard let first = parts.first, first.hasPrefix("/") else { return nil }
@@ -39,7 +39,7 @@
       self.query = query
       self.headers = headers
       self.body = body
-      self.peer = peer
+      self.address = address
     }
 
     /// Names and values of a form, such as `a=1&b=2`; nil when it is none.
@@ -62,6 +62,8 @@
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
+    /// Whether the caller may not do what it asked for. The audit has these answers.
+    package var isDenial = false
 
     package init(
       status: Int = 200, type: String? = nil, headers: [(name: String, value: String)] = [],
@@ -105,5 +107,8 @@
 
     /// Answers a request, whatever it is.
     func answer(_ call: HTTPCall) async -> HTTPAnswer
+
+    /// The answer to a request that a limit refuses, in the form of the face's protocol.
+    func refusal(_ limit: LimitReached) -> HTTPAnswer
   }
 #endif

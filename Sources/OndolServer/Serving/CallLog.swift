@@ -1,16 +1,14 @@
-// Logs one line for each call and records it in the metrics: method, database, status, time, bytes.
-// It wraps all services.
+// The calls of gRPC at the server's gate: limits first, then a line in the log and a number in the
+// metrics for each call, with method, database, status, time and bytes. It wraps all services.
 
 #if Server
   import GRPCCore
-  import Logging
   import Ondol
   import OndolWire
 
   /// Watches calls from their start to the end of their answer.
   struct CallLog: ServerInterceptor {
-    let logger: Logger
-    let metrics: CallMetrics
+    let gate: CallGate
 
     func intercept<Input: Sendable, Output: Sendable>(
       request: StreamingServerRequest<Input>, context: ServerContext,
@@ -18,15 +16,17 @@
         @concurrent @Sendable (StreamingServerRequest<Input>, ServerContext) async throws ->
         StreamingServerResponse<Output>
     ) async throws -> StreamingServerResponse<Output> {
-      let call = WatchedCall(context, request.metadata, logger, metrics)
+      let call = WatchedCall(context, request.metadata, gate)
       do {
-        var response = try await call.bind { try await next(request, context) }
+        try call.admit()
+        let request = call.counting(request, context)
+        var response = try await call.open.bind { try await next(request, context) }
         switch response.accepted {
         case .success(var contents):
           let producer = contents.producer
           contents.producer = { writer in
             do {
-              let metadata = try await call.bind { try await producer(writer) }
+              let metadata = try await call.open.bind { try await producer(writer) }
               call.end(nil)
               return metadata
             } catch {
@@ -47,47 +47,76 @@
 
   /// A call in progress.
   private struct WatchedCall: Sendable {
-    private let method: String
-    private let peer: String
-    private let database: String
-    private let start = ContinuousClock.now
-    private let record = CallRecord()
-    private let logger: Logger
-    private let metrics: CallMetrics
+    /// The calls that have several messages of the client's. Each counts as a call.
+    private static let streams: Set<String> = ["Listen", "Write"]
 
-    init(
-      _ context: ServerContext, _ metadata: Metadata, _ logger: Logger, _ metrics: CallMetrics
-    ) {
-      method = context.descriptor.method
-      peer = context.remotePeer
+    let open: OpenCall
+    private let gate: CallGate
+    private let source: CallSource
+    private let database: String
+
+    init(_ context: ServerContext, _ metadata: Metadata, _ gate: CallGate) {
+      self.gate = gate
+      source = CallSource(
+        peer: Self.address(in: context.remotePeer),
+        forwarded: Self.last(metadata[stringValues: "x-forwarded-for"]),
+        bearer: metadata[stringValues: "authorization"].first { _ in true })
       // Clients also name a call's database in the metadata, so that routers need not read the
       // message.
       database = metadata[stringValues: "google-cloud-resource-prefix"].first { _ in true } ?? ""
-      self.logger = logger
-      self.metrics = metrics
-      metrics.begin(method)
+      open = gate.open(context.descriptor.method, from: source)
     }
 
-    /// Runs a part of the call's work, which reports to it.
-    func bind<R>(_ body: () async throws -> R) async throws -> R {
-      try await CallRecord.$current.withValue(record, operation: body)
+    private static func last(_ values: Metadata.StringValues) -> String? {
+      var last: String?
+      for value in values { last = value }
+      return last
+    }
+
+    /// The address in gRPC's name of a peer, such as `ipv4:127.0.0.1:5000` or `ipv6:[::1]:5000`.
+    private static func address(in peer: String) -> String {
+      guard let kind = peer.firstIndex(of: ":"), let port = peer.lastIndex(of: ":"), kind < port
+      else { return "" }
+      let address = peer[peer.index(after: kind)..<port]
+      return String(address.hasPrefix("[") ? address.dropFirst().dropLast() : address)
+    }
+
+    func admit() throws(RPCError) {
+      do throws(LimitReached) {
+        try gate.admit(open, source)
+      } catch {
+        throw ErrorMapping.rpcError(error.error, in: nil)
+      }
+    }
+
+    /// The request, each further message of which is admitted as a call.
+    func counting<Input: Sendable>(
+      _ request: StreamingServerRequest<Input>, _ context: ServerContext
+    ) -> StreamingServerRequest<Input> {
+      guard Self.streams.contains(context.descriptor.method), gate.limiter.limits != .none else {
+        return request
+      }
+      var request = request
+      let messages = request.messages
+      request.messages = RPCAsyncSequence(
+        wrapping: AdmittedMessages(messages: messages) { [self] in
+          try admit()
+          guard let account = open.caller?.account else { return }
+          do throws(DatabaseError) {
+            try gate.admission.admit(account)
+          } catch {
+            throw ErrorMapping.rpcError(error, in: nil)
+          }
+        })
+      return request
     }
 
     func end(_ error: (any Error)?) {
-      let duration = ContinuousClock.now - start
       let status = error.map { Self.status(of: $0) } ?? "OK"
-      metrics.end(
-        method, status: status, after: duration, received: record.received,
-        sent: record.sent)
-      let isOurs = error != nil && ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status)
-      var metadata: Logger.Metadata = [
-        "database": "\(database)", "peer": "\(peer)",
-        "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
-        "received": "\(record.received)", "sent": "\(record.sent)",
-      ]
-      if let name = record.caller { metadata["caller"] = "\(name)" }
-      if let error { metadata["error"] = "\((error as? RPCError)?.message ?? "\(error)")" }
-      logger.log(level: isOurs ? .error : .info, "\(method) \(status)", metadata: metadata)
+      gate.end(
+        open, status: status, error: error.map { ($0 as? RPCError)?.message ?? "\($0)" },
+        database: database, isDenial: status == "PERMISSION_DENIED",
+        isFault: ["INTERNAL", "UNKNOWN", "DATA_LOSS"].contains(status))
     }
 
     /// The code's name in gRPC's documentation: ALREADY_EXISTS.
@@ -106,6 +135,42 @@
       case let error as RPCError: name(of: error.code)
       case is CancellationError: "CANCELLED"
       default: "UNKNOWN"
+      }
+    }
+  }
+
+  /// A client's messages, of which the first has been admitted with its call.
+  private struct AdmittedMessages<Message: Sendable>: AsyncSequence, Sendable {
+    typealias Element = Message
+    typealias Failure = any Error
+
+    let messages: RPCAsyncSequence<Message, any Error>
+    let admit: @Sendable () throws -> Void
+
+    func makeAsyncIterator() -> Iterator {
+      Iterator(messages: messages.makeAsyncIterator(), admit: admit)
+    }
+
+    struct Iterator: AsyncIteratorProtocol {
+      private var messages: RPCAsyncSequence<Message, any Error>.AsyncIterator
+      private let admit: @Sendable () throws -> Void
+      private var isFirst = true
+
+      fileprivate init(
+        messages: RPCAsyncSequence<Message, any Error>.AsyncIterator,
+        admit: @escaping @Sendable () throws -> Void
+      ) {
+        self.messages = messages
+        self.admit = admit
+      }
+
+      mutating func next(
+        isolation actor: isolated (any Actor)?
+      ) async throws(any Error) -> Message? {
+        guard let message = try await messages.next(isolation: actor) else { return nil }
+        if !isFirst { try admit() }
+        isFirst = false
+        return message
       }
     }
   }

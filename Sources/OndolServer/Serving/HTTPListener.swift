@@ -26,16 +26,10 @@
     private let bound = AsyncStream<Int>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     /// - Parameters:
-    ///   - reloader: has the certificate that encrypts connections; nil for none.
-    ///   - requestLimit: the largest body of a request, in bytes.
-    ///   - metrics: counts calls; nil to count and log none.
-    init(
-      _ face: any HTTPFace, host: String, port: Int, _ reloader: TimedCertificateReloader?,
-      requestLimit: Int, logger: Logger, metrics: CallMetrics?
-    ) throws {
-      self.host = host
-      let answering = HTTPAnswering(
-        face: face, requestLimit: requestLimit, logger: logger, metrics: metrics)
+    ///   - port: the port, how to reach it, and what it does with each call.
+    init(_ face: any HTTPFace, at port: ServedPort) throws {
+      host = port.host
+      let answering = HTTPAnswering(face: face, port: port)
       let channel = HTTP1Channel(
         responder: { request, writer, channel in
           try await answering.respond(to: request, writer, channel)
@@ -45,25 +39,27 @@
           httpDecoderConfiguration: .init(
             maxHeaderFieldSize: Self.headerBytes, maxHeaderListSize: Self.headerBytes,
             maxHeaderFieldCount: Self.mostHeaders)))
-      if let reloader {
+      if let reloader = port.reloader {
         let security = try TLSConfiguration.makeServerConfiguration(certificateReloader: reloader)
         let server = Self.server(
-          try TLSChannel(channel, tlsConfiguration: security), host, port, bound.continuation)
+          GatedChannel(try TLSChannel(channel, tlsConfiguration: security), port.connections),
+          port, bound.continuation)
         serve = { try await server.run() }
         endGracefully = { try await server.shutdownGracefully() }
       } else {
-        let server = Self.server(channel, host, port, bound.continuation)
+        let server = Self.server(
+          GatedChannel(channel, port.connections), port, bound.continuation)
         serve = { try await server.run() }
         endGracefully = { try await server.shutdownGracefully() }
       }
     }
 
     private static func server<Channel: ServerChildChannel>(
-      _ channel: Channel, _ host: String, _ port: Int, _ ready: AsyncStream<Int>.Continuation
+      _ channel: Channel, _ port: ServedPort, _ ready: AsyncStream<Int>.Continuation
     ) -> HummingbirdCore.Server<Channel> {
       HummingbirdCore.Server(
         childChannelSetup: channel,
-        configuration: ServerConfiguration(address: .hostname(host, port: port)),
+        configuration: ServerConfiguration(address: .hostname(port.host, port: port.number)),
         onServerRunning: { channel in
           ready.yield(channel.localAddress?.port ?? 0)
           ready.finish()
@@ -103,9 +99,7 @@
   /// Answers the requests of all connections.
   private struct HTTPAnswering: Sendable {
     let face: any HTTPFace
-    let requestLimit: Int
-    let logger: Logger
-    let metrics: CallMetrics?
+    let port: ServedPort
 
     @concurrent func respond(
       to request: Request, _ writer: consuming ResponseWriter, _ channel: any Channel
@@ -137,35 +131,49 @@
       var headers: [String: String] = [:]
       for field in request.headers { headers[field.name.canonicalName] = field.value }
       headers["host"] = request.head.authority
+      guard
+        var call = HTTPCall(request.method.rawValue, request.head.path ?? "/", headers: headers)
+      else { return (.failure(400, "INVALID_ARGUMENT"), false) }
+      guard let gate = port.gate else {
+        return (await face.answer(call), true)
+      }
+      let source = CallSource(
+        peer: peer, forwarded: headers["x-forwarded-for"], bearer: headers["authorization"])
+      let open = gate.open(face.name(of: call), from: source)
+      // Stays so when the client leaves before its request is whole.
+      var answer = HTTPAnswer(status: 400)
+      var isWhole = false
+      defer {
+        gate.end(
+          open, status: String(answer.status), isDenial: answer.isDenial,
+          isFault: answer.status >= 500)
+      }
+      do throws(LimitReached) {
+        try gate.admit(open, source)
+      } catch {
+        answer = face.refusal(error)
+        return (answer, false)
+      }
+      if let body = try await body(of: request) {
+        open.countReceived(body.count)
+        (call.body, call.address) = (body, open.address)
+        answer = await open.bind { [call] in await face.answer(call) }
+        isWhole = true
+      } else {
+        answer = .failure(413, "PAYLOAD_TOO_LARGE")
+      }
+      open.countSent(answer.body.count)
+      return (answer, isWhole)
+    }
+
+    /// The request's body; nil for one that is too long.
+    private func body(of request: Request) async throws -> [UInt8]? {
       var body: [UInt8] = []
       for try await piece in request.body {
-        guard piece.readableBytes <= requestLimit - body.count else {
-          return (.failure(413, "PAYLOAD_TOO_LARGE"), false)
-        }
+        guard piece.readableBytes <= port.requestLimit - body.count else { return nil }
         body += piece.readableBytesView
       }
-      guard
-        let call = HTTPCall(
-          request.method.rawValue, request.head.path ?? "/", headers: headers, body: body,
-          peer: peer)
-      else { return (.failure(400, "INVALID_ARGUMENT"), true) }
-      guard let metrics else { return (await face.answer(call), true) }
-      let name = face.name(of: call)
-      let start = ContinuousClock.now
-      metrics.begin(name)
-      let answer = await face.answer(call)
-      let duration = ContinuousClock.now - start
-      metrics.end(
-        name, status: String(answer.status), after: duration, received: body.count,
-        sent: answer.body.count)
-      logger.log(
-        level: answer.status < 500 ? .info : .error, "\(name) \(answer.status)",
-        metadata: [
-          "peer": "\(peer)",
-          "milliseconds": "\((duration / .microseconds(10)).rounded() / 100)",
-          "received": "\(body.count)", "sent": "\(answer.body.count)",
-        ])
-      return (answer, true)
+      return body
     }
   }
 
@@ -181,5 +189,7 @@
       }
       return HTTPAnswer(type: "text/plain; version=0.0.4", body: Array(metrics.text.utf8))
     }
+
+    func refusal(_ limit: LimitReached) -> HTTPAnswer { .failure(429, limit.error.message) }
   }
 #endif

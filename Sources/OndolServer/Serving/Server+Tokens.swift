@@ -19,6 +19,9 @@
       adminToken = options.adminToken
       isLoopback = options.isLocal
       acceptsUnsignedTokens = options.acceptsUnsignedTokens
+      scheme = options.certificate != nil || options.isBehindProxy ? "https" : "http"
+      limiter = CallLimiter(options.limitsInForce)
+      audit = AuditTrail(options.audit)
     }
   }
 

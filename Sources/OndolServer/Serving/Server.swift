@@ -7,6 +7,7 @@
   import GRPCNIOTransportHTTP2Posix
   public import Logging
   import NIOCertificateReloading
+  import NIOCore
   public import Ondol
   public import OndolAccounts
   import OndolWire
@@ -60,6 +61,9 @@
       public var sendMail: (@Sendable (AccountMail) async throws -> Void)?
       /// The time that calls have to end once the server shuts down.
       public var grace = Duration.seconds(10)
+      /// What callers may use. With nil, the default, callers of this machine may use everything,
+      /// and those of others what `ServerLimits()` allows.
+      public var limits: ServerLimits?
       /// The largest size of a request, or of one message of a stream, in bytes.
       public var requestLimit = 16 << 20
       /// The largest number of concurrent calls on one connection.
@@ -69,11 +73,17 @@
       /// Whether a query is refused unless it proves that the rules allow every document that it
       /// can find, as in Firestore. Otherwise the rules may also be asked about each document.
       public var isStrict = false
+      /// Records sign-ins, refusals and administrators' changes. It is called on the threads of the
+      /// calls, so it is quick; `AuditFile` writes a file.
+      public var audit: (@Sendable (AuditEvent) -> Void)?
       /// Logs a line for each call.
       public var logger = Logger(label: "ondol.server")
 
       /// Whether only programs of this machine reach the server.
       var isLocal: Bool { ["127.0.0.1", "::1"].contains(host) && !isBehindProxy }
+
+      /// The limits that are in force.
+      package var limitsInForce: ServerLimits { limits ?? (isLocal ? .none : ServerLimits()) }
 
       /// The defaults.
       public init() {}
@@ -133,9 +143,6 @@
       guard try await directory.hasRules else {
         throw refusal("no rules are deployed: nothing would be allowed")
       }
-      guard options.databasePort == nil else {
-        throw refusal("the Realtime Database's port is for this machine alone: leave it out")
-      }
     }
 
     /// Serves until `shutDown()` is called or the task is cancelled.
@@ -155,9 +162,7 @@
       let reloader = try options.certificate?.reloader(options.logger)
       let firestore = GRPCServer(
         transport: try transport(reloader), services: services,
-        interceptors: [
-          CallLog(logger: options.logger, metrics: metrics), CallCredentialsInterceptor(),
-        ])
+        interceptors: [CallLog(gate: gate), CallCredentialsInterceptor()])
       let (scraped, auth) = (try metricsListener, try authListener(reloader))
       let listeners = [scraped, auth].compactMap(\.self)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -176,7 +181,7 @@
           addresses.metrics = try await scraped?.address
           addresses.auth = try await auth?.address
           if let port = options.databasePort {
-            addresses.database = try await startTreeFace(port, in: &group)
+            addresses.database = try await startTreeFace(served(port, reloader), in: &group)
           }
           await whenReady(addresses)
           // The first to end is the server itself, its grace time, or a port that is taken.
@@ -202,16 +207,16 @@
 
     /// Serves the Realtime Database's clients, and returns the address when it listens.
     private func startTreeFace(
-      _ port: Int, in group: inout ThrowingTaskGroup<Void, any Error>
+      _ port: ServedPort, in group: inout ThrowingTaskGroup<Void, any Error>
     ) async throws -> String {
-      let face = TreeFace(directory, admission, drain: drain)
+      let face = TreeFace(directory, gate, drain: drain)
       let (ports, found) = AsyncStream.makeStream(of: Int.self)
-      group.addTask { [options] in
+      group.addTask {
         defer { found.finish() }
-        try await face.run(host: options.host, port: port) { found.yield($0) }
+        try await face.run(at: port) { found.yield($0) }
       }
-      for await port in ports { return Self.text(options.host, port) }
-      throw DatabaseError(.unavailable, "the port \(port) is taken")
+      for await number in ports { return Self.text(options.host, number) }
+      throw DatabaseError(.unavailable, "the port \(port.number) is taken")
     }
 
     /// The reason why the server does not run. Only its listeners know of a port that is taken.
@@ -260,7 +265,30 @@
           // Clients may ping a connection as often as they like.
           $0.connection.keepalive.clientBehavior.minPingIntervalWithoutCalls = .seconds(10)
           $0.connection.keepalive.clientBehavior.allowWithoutCalls = true
+          let connections = connectionLimit
+          // gRPC has made a connection of it already, and sees that it is closed.
+          $0.channelDebuggingCallbacks.onAcceptTCPConnection = { channel in
+            connections.admit(channel).recover { _ in }
+          }
         })
+    }
+
+    private var connectionLimit: ConnectionLimit {
+      ConnectionLimit(options.limitsInForce, isBehindProxy: options.isBehindProxy)
+    }
+
+    /// What every call goes through.
+    private var gate: CallGate {
+      var gate = CallGate(admission: admission, metrics: metrics, logger: options.logger)
+      gate.isBehindProxy = options.isBehindProxy
+      return gate
+    }
+
+    /// A port for callers.
+    private func served(_ port: Int, _ reloader: TimedCertificateReloader?) -> ServedPort {
+      ServedPort(
+        host: options.host, number: port, reloader: reloader, gate: gate,
+        requestLimit: options.requestLimit, connections: connectionLimit)
     }
 
     private var services: [any RegistrableRPCService] {
@@ -281,6 +309,7 @@
       policy.isOpen = options.isOpen
       policy.isLocal = options.isLocal
       policy.isStrict = options.isStrict
+      policy.audit = admission.audit
       return policy
     }
 
@@ -289,8 +318,10 @@
       get throws {
         try options.metricsPort.map { port in
           try HTTPListener(
-            MetricsFace(metrics: metrics), host: "127.0.0.1", port: port, nil,
-            requestLimit: options.requestLimit, logger: options.logger, metrics: nil)
+            MetricsFace(metrics: metrics),
+            at: ServedPort(
+              host: "127.0.0.1", number: port, reloader: nil, gate: nil,
+              requestLimit: options.requestLimit, connections: connectionLimit))
         }
       }
     }
@@ -300,8 +331,7 @@
       try options.authPort.map { port in
         try HTTPListener(
           AccountsFace(directory: directory, admission: admission, project: options.project),
-          host: options.host, port: port, reloader, requestLimit: options.requestLimit,
-          logger: options.logger, metrics: metrics)
+          at: served(port, reloader))
       }
     }
   }

@@ -12,6 +12,7 @@
         headers[name.lowercased()] = value
       }
       self.init(method: head.method.rawValue, target: head.uri, headers: headers, body: body)
+      forwarded = head.headers[canonicalForm: "x-forwarded-for"].last.map(String.init)
     }
 
     /// Whether a stream of events is asked for.
@@ -25,8 +26,10 @@
 
     /// Serves a client until it leaves or the server shuts down.
     func serve(
-      _ channel: NIOAsyncChannel<HTTPServerRequestPart, HTTPPart<HTTPResponseHead, ByteBuffer>>
+      _ channel: NIOAsyncChannel<HTTPServerRequestPart, HTTPPart<HTTPResponseHead, ByteBuffer>>,
+      _ messageLimit: Int
     ) async throws {
+      let peer = channel.channel.remoteAddress?.ipAddress ?? ""
       try await channel.executeThenClose { inbound, outbound in
         try await drain.run { [self] in
           var head: HTTPRequestHead?
@@ -35,43 +38,70 @@
             switch part {
             case .head(let next): (head, body) = (next, [])
             case .body(let buffer):
-              guard body.count + buffer.readableBytes <= Self.messageLimit else {
-                return try await Self.refuse(outbound)
+              guard buffer.readableBytes <= messageLimit - body.count else {
+                return try await Self.refuse(outbound, messageLimit)
               }
               body += buffer.readableBytesView
             case .end:
-              guard let head, try await answer(head, body, outbound) else { return }
+              guard let head else { return }
+              let request = TreeHTTPRequest(head, body: body)
+              body = []
+              guard try await answer(request, peer, head.isKeepAlive, outbound) else { return }
             }
           }
         }
       }
     }
 
-    private static func refuse(_ outbound: HTTPWriter) async throws {
+    private static func refuse(_ outbound: HTTPWriter, _ messageLimit: Int) async throws {
       let refusal = TreeRefusal(.tooBig, "a request may have \(messageLimit) bytes")
       try await write(TreeHTTPResponse(refusal), keepsAlive: false, outbound)
     }
 
     /// Answers a request. Returns whether the connection continues.
     private func answer(
-      _ head: HTTPRequestHead, _ body: [UInt8], _ outbound: HTTPWriter
+      _ request: TreeHTTPRequest, _ peer: String, _ keepsAlive: Bool, _ outbound: HTTPWriter
     ) async throws -> Bool {
-      let request = TreeHTTPRequest(head, body: body)
-      guard TreeOrigin.isLocal(request.headers) else {
+      guard !gate.admission.isLoopback || TreeOrigin.isLocal(request.headers) else {
         var response = TreeHTTPResponse(
           TreeRefusal(.permissionDenied, "the server answers this machine only"))
         response.status = 403
         try await Self.write(response, keepsAlive: false, outbound)
         return false
       }
-      if request.isStream {
-        try await stream(request, outbound)
+      let source = Self.source(of: request, peer: peer)
+      let name = request.isStream ? "stream" : Self.name(of: request.method)
+      let call = gate.open("database.\(name)", from: source)
+      call.countReceived(request.body.count)
+      var response = TreeHTTPResponse(TreeRefusal(.unavailable, "the client has left"))
+      defer {
+        gate.end(
+          call, status: String(response.status), error: response.refusal?.message,
+          isDenial: response.refusal?.kind == .permissionDenied,
+          isFault: response.refusal?.kind == .fault)
+      }
+      do throws(LimitReached) {
+        try gate.admit(call, source)
+      } catch {
+        response = TreeHTTPResponse(TreeRefusal(error.error))
+        response.headers.append(("Retry-After", "\(error.seconds)"))
+        try await Self.write(response, keepsAlive: false, outbound)
         return false
       }
+      if request.isStream {
+        response = try await call.bind { try await stream(request, call, outbound) }
+        return false
+      }
+      response = await call.bind { await respond(to: request) }
+      call.countSent(response.body.utf8.count)
       try await Self.write(
-        await respond(to: request), isHead: head.method == .HEAD, keepsAlive: head.isKeepAlive,
-        outbound)
-      return head.isKeepAlive
+        response, isHead: request.method == "HEAD", keepsAlive: keepsAlive, outbound)
+      return keepsAlive
+    }
+
+    /// A method's name in the log and in the metrics: one of few.
+    private static func name(of method: String) -> String {
+      ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"].contains(method) ? method : "unknown"
     }
 
     private func respond(to request: TreeHTTPRequest) async -> TreeHTTPResponse {
@@ -101,14 +131,18 @@
 
     // MARK: - Streams
 
-    private func stream(_ request: TreeHTTPRequest, _ outbound: HTTPWriter) async throws {
+    /// Sends a stream of events. Returns how it began, or how it ended if it was cancelled.
+    private func stream(
+      _ request: TreeHTTPRequest, _ call: OpenCall, _ outbound: HTTPWriter
+    ) async throws -> TreeHTTPResponse {
       let events: TreeEventStream
       do {
         let (database, access) = try await database(for: request)
         events = try await TreeEventStream(request, TreeREST(database, access))
       } catch {
         let response = TreeHTTPResponse(TreeRefusal(error))
-        return try await Self.write(response, keepsAlive: false, outbound)
+        try await Self.write(response, keepsAlive: false, outbound)
+        return response
       }
       let headers = HTTPHeaders([
         ("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"),
@@ -116,10 +150,14 @@
       ])
       try await outbound.write(
         .head(HTTPResponseHead(version: .http1_1, status: .ok, headers: headers)))
+      var response = TreeHTTPResponse("")
       for try await event in events {
+        if event == .cancel { response.refusal = .denied }
+        call.countSent(event.text.utf8.count)
         try await outbound.write(.body(ByteBuffer(string: event.text)))
       }
       try await outbound.write(.end(nil))
+      return response
     }
   }
 #endif

@@ -4,10 +4,11 @@
 #if Server
   import NIOCore
   import NIOHTTP1
+  import NIOCertificateReloading
   import NIOPosix
+  import NIOSSL
   import NIOWebSocket
   import Ondol
-  import Synchronization
 
   /// Serves the tree of databases to the Realtime Database's clients.
   final class TreeFace: Sendable {
@@ -17,57 +18,63 @@
       case webSocket(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, HTTPRequestHead)
     }
 
-    /// The longest request and the longest message in bytes.
-    static let messageLimit = 16 << 20
     /// After this time without a frame a client counts as gone: clients send one every 45 seconds.
     /// A connection of HTTP ends after as long without anything in either direction.
     static let idleTime = TimeAmount.seconds(150)
 
     let drain: Drain
+    let gate: CallGate
     private let directory: any DatabaseDirectory
-    private let admission: Admission
-    private let isOneDatabase: Bool
-    private let books = Mutex<[String: (book: TreeRuleBook, following: Handlers.Registration)]>([:])
     private let numbers: @Sendable () -> UInt64
 
     /// - Parameters:
-    ///   - admission: finds out who calls.
+    ///   - gate: what each call goes through.
     ///   - numbers: draws the numbers of connections.
     init(
-      _ directory: any DatabaseDirectory, _ admission: Admission, drain: Drain,
+      _ directory: any DatabaseDirectory, _ gate: CallGate, drain: Drain,
       numbers: @escaping @Sendable () -> UInt64 = { UInt64.random(in: 1...UInt64.max) }
     ) {
       self.directory = directory
-      self.admission = admission
+      self.gate = gate
       self.drain = drain
       self.numbers = numbers
-      isOneDatabase = directory is SingleDatabase
     }
 
     /// Serves until the task is cancelled. Connections end when the server shuts down.
     ///
     /// - Parameter whenReady: called with the port once it listens.
     /// - Throws: when the port is taken.
-    func run(
-      host: String, port: Int, whenReady: @Sendable (Int) async -> Void
-    ) async throws {
+    func run(at port: ServedPort, whenReady: @Sendable (Int) async -> Void) async throws {
+      let security = try port.reloader.map { reloader in
+        try NIOSSLContext(
+          configuration: TLSConfiguration.makeServerConfiguration(certificateReloader: reloader))
+      }
+      let isLocal = gate.admission.isLoopback
       let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
         .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
         .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-        .bind(host: host, port: port) { channel in
-          channel.eventLoop.makeCompletedFuture { try Self.configure(channel) }
+        .bind(host: port.host, port: port.number) { channel in
+          port.connections.admit(channel).flatMapThrowing {
+            if let security {
+              try channel.pipeline.syncOperations.addHandler(
+                NIOSSLServerHandler(context: security))
+            }
+            return try Self.configure(channel, port.requestLimit, isLocal: isLocal)
+          }
         }
-      await whenReady(server.channel.localAddress?.port ?? port)
+      await whenReady(server.channel.localAddress?.port ?? port.number)
       try await withThrowingDiscardingTaskGroup { group in
         try await server.executeThenClose { connections in
           for try await connection in connections {
-            group.addTask { [self] in await serve(connection) }
+            group.addTask { [self] in await serve(connection, port.requestLimit) }
           }
         }
       }
     }
 
-    private static func configure(_ channel: any Channel) throws -> EventLoopFuture<Connection> {
+    private static func configure(
+      _ channel: any Channel, _ messageLimit: Int, isLocal: Bool
+    ) throws -> EventLoopFuture<Connection> {
       let pipeline = channel.pipeline.syncOperations
       try pipeline.addHandler(IdleStateHandler(allTimeout: idleTime))
       try pipeline.addHandler(IdleCloser())
@@ -97,16 +104,18 @@
       let connection = try pipeline.configureUpgradableHTTPServerPipeline(
         configuration: .init(upgradeConfiguration: upgrade))
       let handler = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Connection>.self)
-      try pipeline.addHandler(UpgradeFilter(), position: .before(handler))
+      try pipeline.addHandler(UpgradeFilter(isLocal: isLocal), position: .before(handler))
       return connection
     }
 
     /// Serves one connection. Whatever goes wrong in it ends it and nothing else.
-    private func serve(_ connection: EventLoopFuture<Connection>) async {
+    private func serve(
+      _ connection: EventLoopFuture<Connection>, _ messageLimit: Int
+    ) async {
       do {
         switch try await connection.get() {
-        case .http(let channel): try await serve(channel)
-        case .webSocket(let channel, let head): try await serve(channel, head)
+        case .http(let channel): try await serve(channel, messageLimit)
+        case .webSocket(let channel, let head): try await serve(channel, head, messageLimit)
         }
       } catch {
         // The client is gone, or it is told so by the closed connection.
@@ -121,41 +130,18 @@
     ) async throws(DatabaseError) -> (Database, TreeAccess) {
       let namespace = request.value("ns") ?? "default"
       let served = try await directory.database(project: namespace, id: DatabaseName.usual)
-      let name = isOneDatabase ? "" : namespace
-      let book = try await book(named: name, of: served)
+      _ = try await served.rules.current()
       let caller = AdmittedCaller(
-        admission: admission, directory: directory, project: namespace, database: served.database)
-      return (
-        served.database,
-        TreeAccess(caller, rules: book, isOpenWithoutRules: admission.isLoopback)
-      )
+        admission: gate.admission, directory: directory, project: namespace)
+      let access = TreeAccess(
+        caller, served.rules, isOpenWithoutRules: gate.admission.isLoopback, gate)
+      return (served.database, access)
     }
 
-    /// The rules of a database, which follow its deployments.
-    private func book(
-      named name: String, of served: ServedDatabase
-    ) async throws(DatabaseError) -> TreeRuleBook {
-      if let known = books.withLock({ $0[name]?.book }) { return known }
-      let book = TreeRuleBook()
-      // A deployment while this waits is announced to the handler.
-      let following = served.rules.handlers.add { [weak book, weak served] in
-        Task { if let book, let served { try? await Self.adopt(served, into: book) } }
-      }
-      try await Self.adopt(served, into: book)
-      return books.withLock { books in
-        if let known = books[name] { return known.book }
-        books[name] = (book, following)
-        return book
-      }
-    }
-
-    private static func adopt(
-      _ served: ServedDatabase, into book: TreeRuleBook
-    ) async throws(DatabaseError) {
-      guard let current = try await served.rules.current(), let rules = current.tree,
-        let text = current.treeText
-      else { return }
-      book.adopt(rules, text)
+    /// Where a request comes from, and with which credential.
+    static func source(of request: TreeHTTPRequest, peer: String) -> CallSource {
+      CallSource(
+        peer: peer, forwarded: request.forwarded, bearer: request.credential.map { "Bearer \($0)" })
     }
 
     func nextNumber() -> UInt64 { numbers() }
@@ -185,6 +171,13 @@
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
+    private let isLocal: Bool
+
+    /// - Parameter isLocal: whether only this machine may reach the server.
+    init(isLocal: Bool) {
+      self.isLocal = isLocal
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
       guard case .head(var head) = unwrapInboundIn(data) else {
         return context.fireChannelRead(data)
@@ -192,7 +185,7 @@
       let request = TreeHTTPRequest(head)
       let isSocket =
         request.headers["upgrade"]?.lowercased() == "websocket" && request.method == "GET"
-        && request.path == "/.ws" && TreeOrigin.isLocal(request.headers)
+        && request.path == "/.ws" && (!isLocal || TreeOrigin.isLocal(request.headers))
       if !isSocket { head.headers.remove(name: "Upgrade") }
       context.fireChannelRead(wrapInboundOut(.head(head)))
       context.pipeline.syncOperations.removeHandler(self, promise: nil)
@@ -217,7 +210,6 @@
     let admission: Admission
     let directory: any DatabaseDirectory
     let project: String
-    let database: Database
 
     func principal(ofCredential credential: String) async throws -> TreePrincipal {
       let principal: Principal
@@ -235,6 +227,7 @@
         var caller = TreePrincipal(auth: principal.auth(in: DatabaseName.usual))
         let (end, isNever) = token.expirationTime.multipliedReportingOverflow(by: 1_000_000)
         if end > 0, !isNever { caller.expiry = end }
+        caller.account = CallerAccount(project: project, uid: token.uid)
         return caller
       }
     }

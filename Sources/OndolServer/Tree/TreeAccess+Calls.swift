@@ -13,7 +13,7 @@
 
     private func decision(for principal: TreePrincipal) -> Decision {
       if principal.isAdministrator { return .allowed }
-      if let rules = rules.rules { return .rules(rules) }
+      if let rules { return .rules(rules) }
       return isOpenWithoutRules ? .allowed : .denied
     }
 
@@ -68,7 +68,7 @@
 
     /// The index that rules should declare for a query's order; nil when there is none to declare.
     func missingIndex(_ terms: TreeQueryTerms, at place: TreePlace) -> String? {
-      guard let rules = rules.rules else { return nil }
+      guard let rules else { return nil }
       return terms.missingIndex(in: rules.indexes(at: place.keys))
     }
 

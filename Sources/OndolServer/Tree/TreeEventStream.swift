@@ -32,6 +32,8 @@
     private let form: TreeText.Form
     private let principal: TreePrincipal
     private let keepAlive: Duration
+    /// The deployment of the rules that allowed the stream, or an earlier one.
+    private let rulesNumber: Int64?
 
     /// Begins a stream.
     ///
@@ -45,6 +47,7 @@
       place = try TreeREST.place(of: request.path)
       let parameters = try TreeParameters(request)
       (terms, form) = (parameters.terms, parameters.form)
+      rulesNumber = rest.access.rulesNumber
       try await rest.access.checkRead(terms, at: place, in: rest.database, as: principal)
     }
 
@@ -54,6 +57,9 @@
       private let stream: TreeEventStream
       private let signal = TreeSignal()
       private let follower: TreeFollower
+      /// Wakes the stream when other rules are in force.
+      private let rules: Handlers.Registration
+      private var rulesNumber: Int64?
       private var data: TreeData?
       private var isOver = false
 
@@ -61,6 +67,10 @@
         self.stream = stream
         let query = stream.terms.query(at: stream.place.reference(in: stream.rest.database))
         follower = TreeFollower(query) { [signal] in signal.notify() }
+        rules = stream.rest.access.deployments.handlers.add { [signal] in
+          signal.notify()
+        }
+        rulesNumber = stream.rulesNumber
       }
 
       mutating func next() async throws -> TreeServerEvent? {
@@ -69,6 +79,7 @@
             isOver = true
             return .revoked
           }
+          if let event = try await denial() { return event }
           if let event = try await change() { return event }
           if isOver || follower.isOver { return nil }
           // After either the loop looks for changes first.
@@ -77,19 +88,33 @@
         return nil
       }
 
+      /// The end of the stream, if other rules do not allow it.
+      private mutating func denial() async throws -> TreeServerEvent? {
+        let number = stream.rest.access.rulesNumber
+        guard number != rulesNumber else { return nil }
+        rulesNumber = number
+        return try await checkRead()
+      }
+
+      /// Asks the rules; returns the end of the stream if they deny.
+      private mutating func checkRead() async throws -> TreeServerEvent? {
+        do {
+          try await stream.rest.access.checkRead(
+            stream.terms, at: stream.place, in: stream.rest.database, as: stream.principal)
+          return nil
+        } catch let refusal as TreeRefusal where refusal.kind == .permissionDenied {
+          isOver = true
+          return .cancel
+        }
+      }
+
       /// What has changed; nil for nothing.
       private mutating func change() async throws -> TreeServerEvent? {
         while let next = try await follower.poll()?.nodeData {
           let changes = data.map { next.changes(since: $0) }
           if changes?.isEmpty == true { continue }
           data = next
-          do {
-            try await stream.rest.access.checkRead(
-              stream.terms, at: stream.place, in: stream.rest.database, as: stream.principal)
-          } catch let refusal as TreeRefusal where refusal.kind == .permissionDenied {
-            isOver = true
-            return .cancel
-          }
+          if let end = try await checkRead() { return end }
           return stream.event(changes, next)
         }
         return nil

@@ -12,6 +12,8 @@
     /// By names in lower case.
     var headers: [String: String] = [:]
     var body: [UInt8] = []
+    /// The last value of the header `x-forwarded-for`, which a proxy has added.
+    var forwarded: String?
 
     /// Reads the target of a request line: a path and a query.
     init(method: String, target: String, headers: [String: String] = [:], body: [UInt8] = []) {
@@ -35,6 +37,14 @@
 
     /// The value of the first item with a name.
     func value(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+    /// What says who asks: a parameter, or the token of the header `authorization`.
+    var credential: String? {
+      let bearer = headers["authorization"].flatMap { text in
+        text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : nil
+      }
+      return value("auth") ?? value("access_token") ?? bearer
+    }
 
     /// Decodes percent-encoding; nil when the result is not UTF-8, or when it is incomplete.
     ///
@@ -70,6 +80,8 @@
     var status = 200
     var headers: [(name: String, value: String)] = []
     var body = ""
+    /// Why the request was refused; nil for one that was not.
+    var refusal: TreeRefusal?
 
     /// A response with JSON.
     init(_ json: String, status: Int = 200) {
@@ -83,6 +95,7 @@
     /// An error in Firebase's form.
     init(_ fault: TreeRefusal) {
       self.init("{\"error\":\(TreeText.json(fault.message))}", status: fault.httpStatus)
+      refusal = fault
     }
   }
 #endif

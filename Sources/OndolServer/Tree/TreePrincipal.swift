@@ -1,9 +1,8 @@
 // Who asks, and the rules that decide what they may do. A face is given an authentication, which
-// turns a client's credential into a principal, and the rules, which an administrator can replace.
+// turns a client's credential into a principal, and the rules of the database.
 
 #if Server
   import Ondol
-  import Synchronization
 
   /// The one who asks.
   struct TreePrincipal: Sendable {
@@ -13,6 +12,14 @@
     var auth = RuleValue.null
     /// When the credential ends, in microseconds since 1970; nil for never.
     var expiry: Int64?
+    /// The account, for limits and the audit.
+    var account: CallerAccount?
+
+    /// The caller of the server's calls; nil for nobody.
+    var caller: OpenCall.Caller? {
+      if isAdministrator { return OpenCall.Caller(kind: .admin) }
+      return account.map { OpenCall.Caller(kind: .user, account: $0, project: $0.project) }
+    }
 
     static let nobody = TreePrincipal()
     static let administrator = TreePrincipal(isAdministrator: true)
@@ -35,49 +42,28 @@
   /// What every client may do.
   struct TreeAccess: Sendable {
     let authentication: any TreeAuthentication
-    let rules: TreeRuleBook
+    /// The rules of the database. Their first read precedes the first call.
+    let deployments: ServerRules
     /// Whether everybody may read and write as long as there are no rules.
     let isOpenWithoutRules: Bool
+    /// Limits, counts and records requests; nil for none of it.
+    var gate: CallGate?
 
     init(
-      _ authentication: any TreeAuthentication, rules: TreeRuleBook = TreeRuleBook(),
-      isOpenWithoutRules: Bool
+      _ authentication: any TreeAuthentication, _ deployments: ServerRules,
+      isOpenWithoutRules: Bool, _ gate: CallGate? = nil
     ) {
       self.authentication = authentication
-      self.rules = rules
+      self.deployments = deployments
       self.isOpenWithoutRules = isOpenWithoutRules
-    }
-  }
-
-  /// The rules of a served tree. An administrator's rules hold until the server ends.
-  final class TreeRuleBook: Sendable {
-    private let state: Mutex<(text: String, rules: TreeRules)?>
-
-    /// No rules.
-    init() {
-      state = Mutex(nil)
+      self.gate = gate
     }
 
-    /// - Throws: the first error in the file.
-    init(_ text: String) throws(RuleError) {
-      state = Mutex((text, try TreeRules(parsing: text)))
-    }
+    /// The rules in force; nil without rules for the tree.
+    var rules: TreeRules? { deployments.loaded??.tree }
 
-    var rules: TreeRules? { state.withLock { $0?.rules } }
-
-    /// The file as it was given; nil without rules.
-    var text: String? { state.withLock { $0?.text } }
-
-    /// Takes rules that are in force for the database.
-    func adopt(_ rules: TreeRules, _ text: String) {
-      state.withLock { $0 = (text, rules) }
-    }
-
-    /// - Throws: the first error in the file. The earlier rules hold then.
-    func replace(by text: String) throws(RuleError) {
-      let rules = try TreeRules(parsing: text)
-      state.withLock { $0 = (text, rules) }
-    }
+    /// The deployment's number; nil without one.
+    var rulesNumber: Int64? { deployments.loaded??.number }
   }
 
   extension RuleValue {

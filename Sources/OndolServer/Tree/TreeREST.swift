@@ -28,7 +28,7 @@
     func respond(to request: TreeHTTPRequest) async -> TreeHTTPResponse {
       do {
         let principal = try await principal(of: request)
-        if request.path == Self.rulesPath { return try rules(request, as: principal) }
+        if request.path == Self.rulesPath { return try await rules(request, as: principal) }
         let place = try Self.place(of: request.path)
         let parameters = try TreeParameters(request)
         let method = request.headers["x-http-method-override"] ?? request.method
@@ -49,11 +49,7 @@
 
     /// The principal of a request's credential, or whom an administrator acts as.
     func principal(of request: TreeHTTPRequest) async throws -> TreePrincipal {
-      let bearer = request.headers["authorization"].flatMap { text in
-        text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : nil
-      }
-      let credential = request.value("auth") ?? request.value("access_token") ?? bearer
-      guard let credential else { return .nobody }
+      guard let credential = request.credential else { return .nobody }
       let principal = try await access.authentication.principal(ofCredential: credential)
       guard let text = request.value("auth_variable_override") else { return principal }
       guard let auth = try? JSONReader.read(Array(text.utf8), .plain, numbers: .double) else {
@@ -215,18 +211,16 @@
 
     private func rules(
       _ request: TreeHTTPRequest, as principal: TreePrincipal
-    ) throws -> TreeHTTPResponse {
+    ) async throws -> TreeHTTPResponse {
       guard principal.isAdministrator else { throw TreeRefusal.denied }
       switch request.method.uppercased() {
-      case "GET": return TreeHTTPResponse(access.rules.text ?? "{}")
+      case "GET": return TreeHTTPResponse(access.deployments.loaded??.treeText ?? "{}")
       case "PUT":
         guard let text = String(validating: request.body, as: UTF8.self) else {
           throw TreeRefusal(.invalid, "the rules are not UTF-8")
         }
-        do throws(RuleError) {
-          try access.rules.replace(by: text)
-        } catch {
-          throw TreeRefusal(.invalid, "\(error)")
+        if try await access.deployments.deploy(RulesTexts(database: text)) != nil {
+          access.gate?.audit.note(.rulesChange)
         }
         return TreeHTTPResponse("{\"status\":\"ok\"}")
       default: throw TreeRefusal(.invalid, "rules are read with GET and replaced with PUT")

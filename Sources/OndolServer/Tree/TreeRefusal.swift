@@ -14,6 +14,8 @@
       /// The data has another hash than the request names.
       case stale
       case tooBig
+      /// A limit is reached, or the server has no room.
+      case exhausted
       case unavailable
       case fault
     }
@@ -45,7 +47,7 @@
       case .invalidArgument, .failedPrecondition, .outOfRange, .alreadyExists, .notFound: .invalid
       case .permissionDenied: .permissionDenied
       case .unauthenticated: .invalidToken
-      case .resourceExhausted: .tooBig
+      case .resourceExhausted: .exhausted
       case .unavailable, .cancelled, .deadlineExceeded, .aborted: .unavailable
       case .ok, .unknown, .unimplemented, .internal, .dataLoss: .fault
       }
@@ -60,7 +62,8 @@
       case .expiredToken: "expired_token"
       case .stale: "datastale"
       case .tooBig: "too_big"
-      case .unavailable: "unavailable"
+      // The protocol has no status of its own for limits.
+      case .unavailable, .exhausted: "unavailable"
       case .fault: "internal_error"
       }
     }
@@ -71,6 +74,7 @@
       case .invalid, .tooBig: 400
       case .permissionDenied, .invalidToken, .expiredToken: 401
       case .stale: 412
+      case .exhausted: 429
       case .unavailable: 503
       case .fault: 500
       }

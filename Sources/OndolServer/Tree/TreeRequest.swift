@@ -101,6 +101,21 @@
       }
     }
 
+    /// The request's name in the log and in the metrics.
+    var name: String {
+      switch self {
+      case .listen: "listen"
+      case .unlisten: "unlisten"
+      case .get: "get"
+      case .put: "put"
+      case .merge: "merge"
+      case .onDisconnect: "onDisconnect"
+      case .signIn: "auth"
+      case .signOut: "unauth"
+      case .noted: "stats"
+      }
+    }
+
     fileprivate static func path(_ body: Value) throws(TreeRefusal) -> String {
       guard let path = body["p"]?.string else {
         throw TreeRefusal(.invalid, "Invalid path: it is missing")

@@ -140,7 +140,7 @@
 
     // MARK: - Permission
 
-    /// Asks the rules about everything that the client listens to, because it is someone else now.
+    /// Asks the rules about everything that the client listens to.
     func checkListens() async throws {
       for (key, listen) in listens {
         do {
@@ -152,8 +152,17 @@
       }
     }
 
+    /// Asks about everything again when other rules are in force.
+    func checkRules() async throws {
+      let number = access.rulesNumber
+      guard number != rulesNumber else { return }
+      rulesNumber = number
+      try await checkListens()
+    }
+
     private func revoke(_ key: TreeListenKey) async throws {
       guard let listen = listens.removeValue(forKey: key) else { return }
+      access.gate?.audit.note(.denial, reason: "a listener may see its place no longer")
       let query = listen.listening.query.map { ",\"q\":[\(TreeText.json($0))]" } ?? ""
       try await push("c", "{\"p\":\(TreeText.json(listen.listening.place.text))\(query)}")
     }

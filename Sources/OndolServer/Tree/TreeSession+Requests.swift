@@ -4,10 +4,44 @@
   import Ondol
 
   extension TreeSession {
-    /// Does what a request asks for, and answers it.
+    /// Takes a request through the server's gate. Each is a call of its own; the bytes count for the
+    /// connection.
     ///
     /// - Throws: only what ends the session.
-    func perform(_ request: TreeRequest, _ number: Int64) async throws {
+    func pass(_ request: TreeRequest, _ number: Int64) async throws {
+      guard let gate = access.gate else {
+        _ = try await perform(request, number)
+        return
+      }
+      let call = gate.open("database.\(request.name)", from: options.source)
+      if let caller = principal.caller { call.note(caller) }
+      var refusal: TreeRefusal? = TreeRefusal(.unavailable, "the connection has ended")
+      defer {
+        gate.end(
+          call, status: refusal?.status ?? "ok", error: refusal?.message,
+          isDenial: refusal?.kind == .permissionDenied, isFault: refusal?.kind == .fault)
+      }
+      do {
+        if !principal.isAdministrator {
+          do throws(LimitReached) { try gate.admit(call, options.source) } catch {
+            throw error.error
+          }
+        }
+        if let account = principal.account {
+          try await call.bind { try gate.admission.admit(account) }
+        }
+      } catch {
+        refusal = TreeRefusal(error)
+        return try await answer(number, TreeRefusal(error))
+      }
+      refusal = try await call.bind { try await perform(request, number) }
+    }
+
+    /// Does what a request asks for, and answers it.
+    ///
+    /// - Returns: what it was refused with; nil for a request that was not.
+    /// - Throws: only what ends the session.
+    private func perform(_ request: TreeRequest, _ number: Int64) async throws -> TreeRefusal? {
       do {
         switch request {
         case .listen(let listening, let hash): try await listen(to: listening, hash: hash, number)
@@ -28,9 +62,11 @@
           try await answer(number)
         case .noted: try await answer(number)
         }
+        return nil
       } catch  where error is TreeRefusal || error is DatabaseError {
         if database.failure != nil { throw error }
         try await answer(number, TreeRefusal(error))
+        return TreeRefusal(error)
       }
     }
 

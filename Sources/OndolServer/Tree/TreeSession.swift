@@ -33,6 +33,8 @@
       var mostOnDisconnect = 10_000
       /// The principal until the client authenticates.
       var principal = TreePrincipal.nobody
+      /// Where the connection comes from.
+      var source = CallSource(peer: "")
     }
 
     let database: Database
@@ -43,6 +45,9 @@
     private let number: UInt64
     let news = TreeNews()
     var principal: TreePrincipal
+    /// The deployment of the rules that the listens were last checked with.
+    var rulesNumber: Int64?
+    private var rulesChange: Handlers.Registration?
     var listens: [TreeListenKey: TreeListen] = [:]
     /// How many operations on disconnect were stored.
     var onDisconnectCount = 0
@@ -62,6 +67,7 @@
       self.options = options
       operations = ConnectionOperations(database, connection: number)
       principal = options.principal
+      rulesNumber = access.rulesNumber
       frames = TreeFrames(messageLimit: options.messageLimit)
     }
 
@@ -69,6 +75,7 @@
 
     /// Greets the client and pushes changes until the session ends or the task is cancelled.
     func run() async {
+      rulesChange = access.deployments.handlers.add { [news] in news.signal.notify() }
       await inTurn {
         let name = String(number, radix: 36)
         try await send(
@@ -84,6 +91,7 @@
         }
         await inTurn {
           try await checkExpiry()
+          try await checkRules()
           try await push()
         }
       }
@@ -99,7 +107,7 @@
         case .ping: try await send("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":{}}}")
         case .other: break
         case .wrong(let number, let fault): try await answer(number, fault)
-        case .request(let number, let request): try await perform(request, number)
+        case .request(let number, let request): try await pass(request, number)
         }
       }
     }
@@ -116,6 +124,7 @@
 
     private func stop() {
       isOver = true
+      rulesChange = nil
       listens = [:]
       news.signal.notify()
     }

@@ -3,6 +3,7 @@
 
 #if Server
   import Foundation
+  import Logging
   import OndolAccounts
   import OndolEngine
   import OndolJSON
@@ -22,8 +23,10 @@
     let served: ServedDatabase
     let runs = Guarded(0)
     let mails = Guarded<[AccountMail]>([])
+    let events = Guarded<[AuditEvent]>([])
     var admission: Admission
     var project: String?
+    private let isBehindProxy: Bool
 
     init(
       seed: UInt64 = 1, _ change: (inout Server.Options) -> Void = { _ in }
@@ -44,8 +47,11 @@
       var options = Server.Options()
       options.accounts.hashing = PasswordHashing(unchecked: 2, 1, 1)
       options.sendMail = { [mails] mail in mails.withLock { $0.append(mail) } }
+      options.audit = { [events] event in events.withLock { $0.append(event) } }
+      options.limits = ServerLimits.none
       change(&options)
       admission = Admission(options)
+      isBehindProxy = options.isBehindProxy
       project = options.project
       admission.derivation = KeyDerivation { [runs] password, salt, hashing throws(AuthError) in
         runs.withLock { $0 += 1 }
@@ -58,6 +64,18 @@
     var face: AccountsFace {
       AccountsFace(directory: directory, admission: admission, project: project)
     }
+
+    /// What calls go through.
+    var gate: CallGate {
+      var gate = CallGate(
+        admission: admission, metrics: CallMetrics(),
+        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+      gate.isBehindProxy = isBehindProxy
+      return gate
+    }
+
+    /// The kinds of the events so far.
+    var kinds: [AuditEvent.Kind] { events.withLock { $0.map(\.kind) } }
 
     /// An answer's status and fields.
     struct Answer: Sendable {
@@ -79,9 +97,21 @@
     ) async throws -> Answer {
       let bytes = body.map { Array(JSONWriter.line($0, .plain).utf8) } ?? []
       guard
-        let call = HTTPCall(method, target, headers: headers, body: bytes, peer: peer)
+        var call = HTTPCall(method, target, headers: headers, body: bytes)
       else { throw DatabaseError(.invalidArgument, "no target: \(target)") }
-      let answer = await face.answer(call)
+      // As a port does it.
+      let source = CallSource(
+        peer: peer, forwarded: headers["x-forwarded-for"], bearer: headers["authorization"])
+      let open = gate.open(face.name(of: call), from: source)
+      call.address = open.address
+      let answer: HTTPAnswer
+      do throws(LimitReached) {
+        try gate.admit(open, source)
+        answer = await open.bind { [call, face] in await face.answer(call) }
+      } catch {
+        answer = face.refusal(error)
+      }
+      gate.end(open, status: String(answer.status), isDenial: answer.isDenial)
       let value = answer.body.isEmpty ? .null : try JSONReader.read(answer.body, .plain)
       return Answer(status: answer.status, body: value, headers: answer.headers)
     }

@@ -171,12 +171,18 @@
   /// A database with sessions on it.
   struct TreeStage {
     let database: Database
-    let book = TreeRuleBook()
+    let rules: ServerRules
     let access: TreeAccess
 
-    init(_ database: Database, isOpen: Bool = true) {
+    init(_ database: Database, isOpen: Bool = true, _ gate: CallGate? = nil) {
       self.database = database
-      access = TreeAccess(StagedAuthentication(), rules: book, isOpenWithoutRules: isOpen)
+      rules = ServerRules(database)
+      access = TreeAccess(StagedAuthentication(), rules, isOpenWithoutRules: isOpen, gate)
+    }
+
+    /// Deploys a rules file; returns when its rules are in force.
+    func deploy(_ text: String) async throws {
+      _ = try await rules.deploy(RulesTexts(database: text))
     }
 
     static func inMemory() async throws -> TreeStage {

@@ -55,7 +55,7 @@
 
     @Test func `What rules do not allow is not noted`() async throws {
       let stage = TreeStage(try await Database.inMemory(), isOpen: false)
-      try stage.book.replace(by: "{\"rules\": {\"$u\": {\".write\": \"auth.uid == $u\"}}}")
+      try await stage.deploy("{\"rules\": {\"$u\": {\".write\": \"auth.uid == $u\"}}}")
       let (session, client) = stage.session(1)
       _ = await client.ask(session, "auth", "{\"cred\":\"a\"}")
       let own = await client.ask(session, "o", "{\"p\":\"/a\",\"d\":1}")

@@ -133,8 +133,8 @@
     }
 
     @Test func `With rules an order needs an index`() async throws {
-      try stage.book.replace(
-        by: "{\"rules\": {\".read\": true, \"d\": {\".indexOn\": [\"height\", \".value\"]}}}")
+      try await stage.deploy(
+        "{\"rules\": {\".read\": true, \"d\": {\".indexOn\": [\"height\", \".value\"]}}}")
       #expect(await ask("GET", "/d.json?orderBy=\"height\"").status == 200)
       #expect(await ask("GET", "/d.json?orderBy=\"$value\"").status == 200)
       #expect(await ask("GET", "/d.json?orderBy=\"$key\"").status == 200)
@@ -184,8 +184,8 @@
     // MARK: - Who may
 
     @Test func `Credentials come in three ways, and rules decide`() async throws {
-      try stage.book.replace(
-        by: "{\"rules\": {\"$u\": {\".read\": \"auth != null\", \".write\": \"auth.uid == $u\"}}}")
+      try await stage.deploy(
+        "{\"rules\": {\"$u\": {\".read\": \"auth != null\", \".write\": \"auth.uid == $u\"}}}")
       #expect(await ask("GET", "/anna.json").status == 401)
       #expect(await ask("GET", "/anna.json").body == "{\"error\":\"Permission denied\"}")
       #expect(await ask("PUT", "/anna.json?auth=anna", "1").status == 200)
@@ -273,8 +273,8 @@
     @Test func `A stream ends when it may not be seen any more, or the database is closed`()
       async throws
     {
-      try stage.book.replace(
-        by: "{\"rules\": {\"s\": {\".read\": \"data.child('open').val() == true\"}}}")
+      try await stage.deploy(
+        "{\"rules\": {\"s\": {\".read\": \"data.child('open').val() == true\"}}}")
       await #expect(throws: TreeRefusal.denied) { try await stream("/s.json") }
       _ = await ask("PUT", "/s.json?auth=admin", "{\"open\":true}")
       var events = try await stream("/s.json").makeAsyncIterator()

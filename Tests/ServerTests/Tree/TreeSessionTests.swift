@@ -191,14 +191,14 @@
       let stage = TreeStage(try await Database.inMemory(), isOpen: false)
       let (session, client) = stage.session(1)
       #expect(await client.listen(session, "/users/anna")?.status == "permission_denied")
-      try stage.book.replace(
-        by: """
-          {"rules": {"users": {"$user": {
-            ".read": "auth.uid == $user && !root.child('locked').child($user).exists()",
-            ".write": "auth.uid == $user && (!data.exists() || newData.exists())",
-            "age": {".validate":
-              "newData.isNumber() && (!data.exists() || newData.val() > data.val())"}}}}}
-          """)
+      try await stage.deploy(
+        """
+        {"rules": {"users": {"$user": {
+          ".read": "auth.uid == $user && !root.child('locked').child($user).exists()",
+          ".write": "auth.uid == $user && (!data.exists() || newData.exists())",
+          "age": {".validate":
+            "newData.isNumber() && (!data.exists() || newData.val() > data.val())"}}}}}
+        """)
       #expect(await client.listen(session, "/users/anna")?.status == "permission_denied")
       let answer = await client.ask(session, "auth", "{\"cred\":\"anna\"}")
       #expect(answer?.status == "ok" && answer?.data["auth"]?["uid"] == .string("anna"))
@@ -226,9 +226,9 @@
     @Test func `Signing out revokes, and a credential ends by itself`() async throws {
       let clock = ManualClock()
       let device = SimulatedDevice(clock: clock)
+      let stage = TreeStage(try await Database.open(at: "auth.ondol", on: device), isOpen: false)
+      try await stage.deploy("{\"rules\": {\"a\": {\".read\": \"auth != null\"}}}")
       try await clock.watch {
-        let stage = TreeStage(try await Database.open(at: "auth.ondol", on: device), isOpen: false)
-        try stage.book.replace(by: "{\"rules\": {\"a\": {\".read\": \"auth != null\"}}}")
         let (session, client) = stage.session(1)
         _ = await client.ask(session, "auth", "{\"cred\":\"anna\"}")
         #expect(await client.listen(session, "/a")?.status == "ok")
@@ -251,7 +251,7 @@
 
     @Test func `An administrator acts as somebody else`() async throws {
       let stage = TreeStage(try await Database.inMemory(), isOpen: false)
-      try stage.book.replace(by: "{\"rules\": {\"$u\": {\".write\": \"auth.uid == $u\"}}}")
+      try await stage.deploy("{\"rules\": {\"$u\": {\".write\": \"auth.uid == $u\"}}}")
       let (session, client) = stage.session(1)
       for (acting, own, other) in [
         ("", "ok", "ok"), (",\"authvar\":{\"uid\":\"a\"}", "ok", "permission_denied"),
