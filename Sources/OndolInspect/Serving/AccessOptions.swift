@@ -43,8 +43,8 @@ struct AccessOptions: ParsableArguments {
     help: ArgumentHelp(
       "A limit for callers, such as calls-of-address=6000; may be repeated.",
       discussion: """
-        Also default=on, which is so with --listen and --behind-proxy, or default=off, and NAME=off \
-        for one of them. The names: calls-of-address, calls-of-account, bytes-of-address, \
+        Also default=on, which is so with --listen and --behind-proxy, or default=off, and \
+        NAME=off for one of them. The names: calls-of-address, calls-of-account, bytes-of-address, \
         bytes-of-account, sign-ins-of-address (each a minute), connections, \
         connections-of-address (each port), request-bytes, and within 15 minutes \
         wrong-passwords-of-address, guests-of-address and wrong-passwords (of one account).

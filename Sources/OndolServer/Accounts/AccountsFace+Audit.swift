@@ -1,6 +1,6 @@
 // What the audit has of calls for accounts: who signed in or did not, and which accounts changed.
-// Events name accounts by uid. What a caller typed is in none of them: a password typed in the place
-// of the address would otherwise be there for ever.
+// Events name accounts by uid. What a caller typed is in none of them: a password that was typed
+// where the address belongs would otherwise be there for ever.
 
 #if Server
   import Ondol

@@ -124,8 +124,8 @@
       buckets.withLock { $0.charge(bytes, to: key, at: now) }
     }
 
-    private func check(_ answer: TokenBuckets<Key>.Answer) throws(LimitReached) {
-      guard case .refused(let seconds, let isFirst) = answer else { return }
+    private func check(_ outcome: TokenBuckets<Key>.Outcome) throws(LimitReached) {
+      guard case .refused(let seconds, let isFirst) = outcome else { return }
       throw LimitReached(
         subject: subject, seconds: Int(min(max(seconds.rounded(.up), 1), 86_400)),
         isFirst: isFirst)

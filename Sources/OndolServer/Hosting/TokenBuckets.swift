@@ -6,7 +6,7 @@
   /// Token buckets by caller. A bucket holds the allowance of one minute and fills evenly.
   struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
     /// What the bucket says of one request.
-    enum Answer: Sendable, Hashable {
+    enum Outcome: Sendable, Hashable {
       case allowed
       /// Refused, for that many seconds. `isFirst` is true for the first refusal since the last
       /// request that was allowed.
@@ -43,7 +43,7 @@
     /// Asks for a request, and takes its cost out of the bucket if it is allowed.
     ///
     /// - Complexity: O(1) amortized.
-    mutating func take(_ cost: Int = 1, of key: Key, at now: Double) -> Answer {
+    mutating func take(_ cost: Int = 1, of key: Key, at now: Double) -> Outcome {
       let bucket = buckets[key]
       let start = max(bucket?.fullAt ?? now, now)
       let end = start + seconds(for: cost)
@@ -57,7 +57,7 @@
     }
 
     /// Asks whether the bucket has anything left, and takes nothing.
-    mutating func ask(_ key: Key, at now: Double) -> Answer {
+    mutating func ask(_ key: Key, at now: Double) -> Outcome {
       guard let bucket = buckets[key], isEmpty(bucket, at: now) else { return .allowed }
       buckets[key]?.hasRefused = true
       return .refused(seconds: bucket.fullAt - now - Self.span, isFirst: !bucket.hasRefused)

@@ -141,9 +141,6 @@
 
   /// A client's messages, of which the first has been admitted with its call.
   private struct AdmittedMessages<Message: Sendable>: AsyncSequence, Sendable {
-    typealias Element = Message
-    typealias Failure = any Error
-
     let messages: RPCAsyncSequence<Message, any Error>
     let admit: @Sendable () throws -> Void
 

@@ -4,8 +4,8 @@
   import Ondol
 
   extension TreeSession {
-    /// Takes a request through the server's gate. Each is a call of its own; the bytes count for the
-    /// connection.
+    /// Takes a request through the server's gate. Each is a call of its own; its bytes count for
+    /// the connection.
     ///
     /// - Throws: only what ends the session.
     func pass(_ request: TreeRequest, _ number: Int64) async throws {

@@ -51,6 +51,8 @@
       options.limits = ServerLimits.none
       change(&options)
       admission = Admission(options)
+      // Time passes for limits only where a test says so.
+      admission.limiter = CallLimiter(options.limitsInForce) { 0 }
       isBehindProxy = options.isBehindProxy
       project = options.project
       admission.derivation = KeyDerivation { [runs] password, salt, hashing throws(AuthError) in

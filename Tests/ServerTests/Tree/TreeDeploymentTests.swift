@@ -15,15 +15,15 @@
     private static let open = "{\"rules\": {\".read\": true, \".write\": true}}"
     private static let closed = "{\"rules\": {\"b\": {\".read\": true}}}"
 
-    @Test(.timeLimit(.minutes(1)))
-    func `A listener is asked about again when other rules are in force`() async throws {
+    @Test func `A listener is asked about again when other rules are in force`() async throws {
       let stage = try await TreeStage.inMemory()
       try await stage.deploy(Self.open)
       let (session, client) = stage.session(1)
       let running = Task { await session.run() }
       for path in ["/a", "/b"] { #expect(await client.listen(session, path)?.status == "ok") }
       try await stage.deploy(Self.closed)
-      while client.listening("a")?.isRevoked != true { await Task.yield() }
+      for _ in 0..<1_000_000 where client.listening("a")?.isRevoked != true { await Task.yield() }
+      #expect(client.listening("a")?.isRevoked == true)
       #expect(client.listening("b")?.isRevoked == false)
       // Nothing is shown any more, also not of what is written now.
       try await stage.database.tree.child("a").setValue("secret")
@@ -34,8 +34,7 @@
       await running.value
     }
 
-    @Test(.timeLimit(.minutes(1)))
-    func `A stream of events ends when other rules deny it`() async throws {
+    @Test func `A stream of events ends when other rules deny it`() async throws {
       let stage = try await TreeStage.inMemory()
       try await stage.deploy(Self.open)
       let rest = TreeREST(stage.database, stage.access)
