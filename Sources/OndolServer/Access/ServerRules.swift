@@ -84,6 +84,8 @@
 
     private struct State: Sendable {
       var current: Current?
+      /// The number of the newest deployment that was looked at, right or wrong.
+      var seen: Int64 = 0
       var loading: Task<DatabaseError?, Never>?
       var following: Task<Void, Never>?
       /// Whether changes are not seen any more, because the database is closed or has failed.
@@ -152,10 +154,17 @@
       return nil
     }
 
+    /// The number of the newest deployment that was looked at, right or wrong.
+    var seen: Int64 { state.withLock(\.seen) }
+
     private func install(_ document: DocumentSnapshot?) {
       guard let document, let number = Int64(document.documentID),
         state.withLock({ number != $0.current?.number })
       else { return }
+      defer {
+        state.withLock { $0.seen = number }
+        handlers.call()
+      }
       let current: Current
       do throws(DatabaseError) {
         current = try Current(parsing: RulesTexts(document.data()), number: number)
@@ -166,7 +175,6 @@
         current = Current(number: number)
       }
       state.withLock { $0.current = current }
-      handlers.call()
     }
   }
 
@@ -217,6 +225,8 @@
         let newest = try transaction.getDocuments(newest(database)).documents.first
         let before = RulesTexts(newest?.data() ?? [:])
         let after = texts.replacing(before)
+        // Somebody may have written a wrong file by hand, and all files are in force together.
+        try check(after)
         guard newest == nil || after != before else { return nil }
         let number = number(after: newest?.documentID)
         var fields: [String: (any FieldContent)?] = after.fields
@@ -242,7 +252,7 @@
       defer { withExtendedLifetime(registration) {} }
       guard let number = try await Self.deploy(texts, to: database) else { return nil }
       var arriving = changes.makeAsyncIterator()
-      while state.withLock({ ($0.current?.number ?? 0) < number }) {
+      while seen < number {
         guard !state.withLock(\.hasEnded), await arriving.next() != nil else {
           throw DatabaseError(.unavailable, "the rules are deployed, and not in force here")
         }

@@ -78,6 +78,7 @@
       let ids = stored.map { $0.name.split(separator: "/").last.map(String.init) ?? "" }
       let before = RulesTexts(try stored.last.map { try values.fields($0.fields) } ?? [:])
       let after = texts.replacing(before)
+      try ServerRules.check(after)
       guard stored.isEmpty || after != before else { return nil }
       let number = ServerRules.number(after: ids.last)
       let collection = "\(name.documents)/\(ServerRules.root)"

@@ -144,7 +144,33 @@
           == .permissionDenied)
     }
 
+    @Test func `A rule for all collections of a name opens none of accounts`() async throws {
+      let stage = try await stage("match /{path=**}/puts/{put} { allow read: if true; }")
+      try await stage.database.document("items/a/puts/x").setData(["owner": "ann"])
+      func list() async throws -> [String] {
+        try await stage.list(as: "ann") { Stage.from(&$0, "puts", isGroup: true) }
+      }
+      #expect(try await list() == ["x"])
+      try await stage.database.document("accounts/ann/puts/y").setData(["owner": "ann"])
+      #expect(await code { try await list() } == .permissionDenied)
+    }
+
     // MARK: - Writing
+
+    @Test func `A create that would be allowed is no update`() async throws {
+      let stage = try await stage()
+      // Ben's item, which Ann could create as her own.
+      let taken = [try Stage.set("items/c", ["owner": "ann"])]
+      #expect(await code { try await stage.commit(taken, as: "ann") } == .permissionDenied)
+      #expect(try await stage.database.document("items/c").getDocument().data()["owner"] == "ben")
+      // A check of a condition is a question about the document.
+      let verify = WireWrite.with {
+        $0.verify = "\(Stage.documents)/items/c"
+        $0.currentDocument.exists = true
+      }
+      #expect(await code { try await stage.commit([verify], as: "ann") } == .permissionDenied)
+      #expect(await code { try await stage.commit([verify], as: "ben") } == nil)
+    }
 
     @Test func `Writes are asked about one by one and made together`() async throws {
       let stage = try await stage()

@@ -65,8 +65,16 @@
       try await stage.database.document("\(ServerRules.root)/000000000002").setData([
         "firestore": "service cloud.firestore { match /{d=**} { allow read, write: maybe; } }"
       ])
+      for _ in 0..<1_000_000 where stage.served.rules.seen < 2 { await Task.yield() }
+      #expect(stage.served.rules.seen == 2)
       #expect(try await stage.get("items/a", as: "ann").fields.count == 1)
       #expect(try await stage.served.rules.current()?.number == 1)
+      // A deployment of another file does not put the wrong one in force, and does not wait for it.
+      let tree = RulesTexts(database: "{\"rules\": {}}")
+      await #expect(throws: DatabaseError.self) { try await stage.served.rules.deploy(tree) }
+      let whole = RulesTexts(firestore: RuledStage.file(Self.open), database: tree.database)
+      #expect(try await stage.served.rules.deploy(whole) == 3)
+      #expect(try await stage.served.rules.current()?.number == 3)
       // Where there were none before, nothing is allowed.
       let other = try await RuledStage(nil)
       try await other.database.document("\(ServerRules.root)/000000000001").setData([

@@ -110,6 +110,14 @@
           == .permissionDenied)
     }
 
+    @Test func `Rules read the documents of their own database alone`() async throws {
+      let stage = try await RuledStage(
+        "match /items/{item} { allow read: if exists(/databases/other/documents/rooms/a); }")
+      try await stage.database.document("rooms/a").setData(["x": 1])
+      try await stage.database.document("items/a").setData(["x": 1])
+      #expect(await code { try await stage.get("items/a", as: "ann") } == .permissionDenied)
+    }
+
     @Test func `A rule's reads are counted over the whole call`() async throws {
       let rooms = (0..<11).map { "exists(/databases/$(database)/documents/rooms/r\($0))" }
       let stage = try await RuledStage(
