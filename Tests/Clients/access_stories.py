@@ -16,10 +16,12 @@ import queue
 import re
 import secrets
 import signal
+import socket
 import ssl
 import subprocess
 import sys
 import traceback
+import urllib.error
 import urllib.request
 
 PATIENCE = 30
@@ -40,25 +42,34 @@ service cloud.firestore {
 class Server:
     """`ondol serve` with a certificate, an administrators' token, and rules."""
 
-    def __init__(self, program: str, directory: str) -> None:
+    def __init__(
+        self, program: str, directory: str, *options: str, certified_as: Server | None = None
+    ) -> None:
         self.program, folder = program, pathlib.Path(directory)
+        self.folder, self.audit = folder, folder / "audit.jsonl"
         folder.mkdir(parents=True)
-        self.certificate, key = folder / "certificate.pem", folder / "key.pem"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-keyout", key, "-out", self.certificate, "-days", "2", "-subj",
-             "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-            check=True, capture_output=True)
+        if certified_as:
+            # Clients in this process trust one certificate.
+            self.certificate, self.key = certified_as.certificate, certified_as.key
+        else:
+            self.certificate, self.key = folder / "certificate.pem", folder / "key.pem"
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                 "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.key, "-out",
+                 self.certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+                 "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                check=True, capture_output=True)
         self.token = secrets.token_hex(16)
         self.token_file, self.rules = folder / "token", folder / "firestore.rules"
         self.token_file.write_text(self.token)
         self.rules.write_text(RULES)
         self.process = subprocess.Popen(
             [program, "serve", folder / "shop.ondol", "--listen", "0.0.0.0", "--tls-cert",
-             self.certificate, "--tls-key", key, "--admin-token-file", self.token_file, "--rules",
-             self.rules, "--port-firestore", "0", "--port-auth", "0"],
+             self.certificate, "--tls-key", self.key, "--admin-token-file", self.token_file, "--rules",
+             self.rules, "--port-firestore", "0", "--port-auth", "0", "--port-database", "0",
+             "--audit-log", self.audit, *options],
             stdout=subprocess.PIPE, text=True)
-        self.port, self.auth_port = (self.listening() for _ in range(2))
+        self.port, self.auth_port, self.tree_port = (self.listening() for _ in range(3))
         # gRPC reads it when the first channel is made.
         os.environ["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] = str(self.certificate)
 
@@ -85,6 +96,36 @@ class Server:
         with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
             found = json.load(answer)
         return found["localId"], found["idToken"]
+
+    def tree(self, method: str, path: str, token: str | None, body=None, **headers):
+        """An answer of the Realtime Database's REST interface, as it comes."""
+        request = urllib.request.Request(
+            f"https://localhost:{self.tree_port}/{path}.json?ns={PROJECT}", method=method,
+            data=None if body is None else json.dumps(body).encode(), headers=headers)
+        if token:
+            request.add_header("authorization", f"Bearer {token}")
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        return urllib.request.urlopen(request, timeout=PATIENCE, context=context)
+
+    def web_socket(self, namespace: str = PROJECT) -> bytes:
+        """What a WebSocket of the Realtime Database's gets first."""
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        with socket.create_connection(("localhost", self.tree_port), timeout=PATIENCE) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as connection:
+                connection.sendall(
+                    f"GET /.ws?v=5&ns={namespace} HTTP/1.1\r\nhost: localhost\r\n"
+                    "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+                    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())
+                received = b""
+                while b'"t":"h"' not in received:
+                    piece = connection.recv(4_096)
+                    if not piece:
+                        break
+                    received += piece
+                return received
+
+    def events(self) -> list[dict]:
+        return [json.loads(line) for line in self.audit.read_text().splitlines()]
 
     def client(self, token: str | None):
         """Firestore's client with somebody's token; nobody's for None."""
@@ -171,9 +212,90 @@ def rules_are_exchanged_while_the_server_runs(server: Server) -> None:
     expect(note.get().exists, f"and back: {answer}")
 
 
+def status(action) -> int:
+    try:
+        with action() as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def the_tree_has_rules_and_listeners_follow_them(server: Server) -> None:
+    (ann, ann_token), (_, ben_token) = server.sign_up(), server.sign_up()
+    own = {"rules": {"people": {"$uid": {
+        ".read": "auth.uid === $uid", ".write": "auth.uid === $uid"}}}}
+    place = f"people/{ann}"
+    expect(status(lambda: server.tree("PUT", ".settings/rules", ann_token, own)) == 401, "a person")
+    expect(status(lambda: server.tree("PUT", ".settings/rules", server.token, own)) == 200, "admin")
+    expect(status(lambda: server.tree("PUT", place, ann_token, {"name": "Ann"})) == 200, "her own")
+    for token, wanted in [(ann_token, 200), (ben_token, 401), (None, 401), ("nonsense", 401)]:
+        found = status(lambda: server.tree("GET", place, token))
+        expect(found == wanted, f"{found} instead of {wanted}")
+    with server.tree("GET", place, ann_token, accept="text/event-stream") as stream:
+        lines = iter(stream)
+        expect(next(lines).strip() == b"event: put", "what is there comes first")
+        server.tree("PUT", ".settings/rules", server.token, {"rules": {}}).close()
+        expect(any(line.strip() == b"event: cancel" for line in lines), "then it is cancelled")
+    expect(b"101" in server.web_socket() and b'"t":"h"' in server.web_socket(), "a WebSocket")
+
+
+def the_audit_has_what_happened(server: Server) -> None:
+    ann, token = server.sign_up()
+    refused(lambda: server.client(token).document("secrets/a").get())
+    refused(lambda: server.client("nonsense").document("notes/a").get(), "Unauthenticated")
+    events = server.events()
+    found = {(event["kind"], event.get("account")) for event in events}
+    for wanted in [("sign-in", ann), ("denial", ann), ("refused-token", None)]:
+        expect(wanted in found, f"{wanted} is missing")
+    expect(any(event["kind"] == "rules-change" for event in events), "deployments")
+    text = server.audit.read_text()
+    expect(all(secret not in text for secret in [token, server.token, "@"]), "and no secrets")
+    # A rotation takes the file away.
+    server.audit.rename(server.audit.with_suffix(".1"))
+    _, other = server.sign_up()
+    expect([event["kind"] for event in server.events()] == ["sign-in"], "a new file begins")
+    server.audit.with_suffix(".1").unlink()
+
+
+def limits_hold_on_every_port(server: Server) -> None:
+    limited = Server(
+        server.program, server.folder / "limited", "--limit", "calls-of-address=30",
+        certified_as=server)
+    try:
+        _, token = limited.sign_up()
+        note = limited.client(token).document("notes/a")
+        from google.api_core import exceptions
+
+        def reach() -> None:
+            for _ in range(60):
+                note.get(retry=None)
+
+        try:
+            reach()
+            raise AssertionError("no limit was reached")
+        except (exceptions.ResourceExhausted, exceptions.TooManyRequests):
+            pass
+        expect(status(lambda: limited.tree("GET", "a", token)) == 429, "REST of the tree")
+        expect(b'"t":"h"' not in limited.web_socket(), "WebSocket of the tree")
+        try:
+            limited.sign_up()
+            raise AssertionError("a sign-up went through")
+        except urllib.error.HTTPError as error:
+            expect(error.code == 429 and error.headers["retry-after"], "accounts")
+        # Administrators go on, so the server has not stopped.
+        admin = limited.client(limited.token)
+        for number in range(60):
+            admin.document(f"notes/{number}").set({"owner": "x"})
+        limits = [event for event in limited.events() if event["kind"] == "limit"]
+        expect(0 < len(limits) <= 3, f"a flood is reported once: {len(limits)}")
+    finally:
+        expect(limited.stop() == 0, "it ends well")
+
+
 STORIES = [
     people_have_their_own_notes, tokens_must_be_right, a_listener_sees_what_it_may,
-    rules_are_exchanged_while_the_server_runs,
+    rules_are_exchanged_while_the_server_runs, the_tree_has_rules_and_listeners_follow_them,
+    the_audit_has_what_happened, limits_hold_on_every_port,
 ]
 
 
