@@ -12,6 +12,8 @@
     typealias Transport = HTTP2ClientTransport.Posix
 
     let calls: GRPCClient<Transport>
+    /// What every call has, such as a token.
+    var metadata: Metadata = [:]
 
     /// Runs `body` with a client of the server on a port.
     static func with<Result: Sendable>(
@@ -28,10 +30,24 @@
       _ method: MethodDescriptor, _ request: Input, as output: Output.Type = Output.self
     ) async throws -> Output {
       try await calls.unary(
-        request: ClientRequest(message: request), descriptor: method,
+        request: ClientRequest(message: request, metadata: metadata), descriptor: method,
         serializer: ProtobufSerializer<Input>(), deserializer: ProtobufDeserializer<Output>(),
         options: .defaults
       ) { response in try response.message }
+    }
+
+    /// Runs a query; returns the number of its documents.
+    func count(_ request: WireRunQueryRequest) async throws -> Int {
+      try await calls.serverStreaming(
+        request: ClientRequest(message: request, metadata: metadata),
+        descriptor: WireFirestore.Method.RunQuery.descriptor,
+        serializer: ProtobufSerializer<WireRunQueryRequest>(),
+        deserializer: ProtobufDeserializer<WireRunQueryResponse>(), options: .defaults
+      ) { response in
+        var count = 0
+        for try await message in response.messages where message.hasDocument { count += 1 }
+        return count
+      }
     }
 
     /// Opens a stream, sends one message, and passes the answers to `body` until it returns false.

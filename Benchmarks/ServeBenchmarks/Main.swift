@@ -44,6 +44,8 @@
           try await trial.runEmptyStreams(&result)
         } else {
           try await trial.run(&result)
+          let access = AccessTrial(turns: task.plan.turns, directory: task.directory)
+          try await access.run(&result)
         }
         return try options.tell(result)
       }
@@ -77,11 +79,25 @@
     case stream = "memory of a stream, both ends"
     case query = "documents streamed"
     case queryMemory = "memory of streaming them"
+    case adminsQuery = "document of an administrator's query"
+    case ownersQuery = "document of its owner's query"
+    case ownersByAdmins = "owner's query by administrator's"
+    case adminsList = "document of an administrator's list"
+    case ruledList = "document of a list asked about one by one"
+    /// Three conditions and one `get`, for each document.
+    case rule = "rule of three conditions and a get"
+    case embeddedSignIn = "sign-in, embedded"
+    case signIn = "sign-in over HTTP"
+    case signInByEmbedded = "sign-in by embedded"
 
     var unit: String {
       switch self {
-      case .echo, .get, .embeddedCommit, .commitInCall, .commit: "µs"
-      case .getByEcho, .commitByEmbedded, .commitByCall, .echoesByGets: "x"
+      case .echo, .get, .embeddedCommit, .commitInCall, .commit, .adminsQuery, .ownersQuery,
+        .adminsList, .ruledList, .rule, .embeddedSignIn, .signIn:
+        "µs"
+      case .getByEcho, .commitByEmbedded, .commitByCall, .echoesByGets, .ownersByAdmins,
+        .signInByEmbedded:
+        "x"
       case .echoes, .gets: "calls/s"
       case .delivery: "ms"
       case .stream: "KB"
@@ -97,6 +113,9 @@
       case .echoesByGets: 1 / 0.7
       case .delivery: 5
       case .queryMemory: 64
+      case .ownersByAdmins: 1.3
+      case .rule: 15
+      case .signInByEmbedded: 1.05
       default: nil
       }
     }
@@ -425,18 +444,10 @@
       ProcessMemory.restartPeak()
       let before = ProcessMemory.current()?.residentBytes ?? 0
       let time = try await microseconds {
-        try await served.calls.serverStreaming(
-          request: ClientRequest(message: request),
-          descriptor: WireFirestore.Method.RunQuery.descriptor,
-          serializer: ProtobufSerializer<WireRunQueryRequest>(),
-          deserializer: ProtobufDeserializer<WireRunQueryResponse>(), options: .defaults
-        ) { response in
-          var count = 0
-          for try await message in response.messages where message.hasDocument { count += 1 }
-          guard count == plan.documents else {
-            throw ChildFailure(
-              description: "\(count) documents came instead of \(plan.documents)")
-          }
+        let count = try await served.count(request)
+        guard count == plan.documents else {
+          throw ChildFailure(
+            description: "\(count) documents came instead of \(plan.documents)")
         }
       }
       result.note(Workload.query, Double(plan.documents) / time * 1_000_000)
