@@ -1,6 +1,6 @@
-// What rules and accounts cost: lists as a person and as an administrator, a rule that reads another
-// document, and a sign-in over HTTP beside one in this process. They have a server and a database of
-// their own, because rules hold for every caller of a database.
+// What rules and accounts cost: lists as a person and as an administrator, a rule that reads
+// another document, and a sign-in over HTTP beside one in this process. They have a server and a
+// database of their own, because rules hold for every caller of a database.
 
 #if Server
   import BenchmarkKit
