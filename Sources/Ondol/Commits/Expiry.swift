@@ -69,6 +69,17 @@ extension Database {
     try await createIndex(index.kind, of: pattern) { _ in }
     reap(by: now())
   }
+
+  /// Sets the field that holds the expiry of a pattern's documents unless it is set. All calls but
+  /// the first only read.
+  func expire(
+    _ field: FieldNames, of pattern: CollectionPattern
+  ) async throws(DatabaseError) {
+    let isSet = try await read(try engineSnapshot(), asOf: now()) {
+      (rows) throws(DatabaseError) in try rows.entry(of: pattern)?.timeToLive == field
+    }
+    if !isSet { try await setTimeToLive(field, of: pattern) }
+  }
 }
 
 /// Schedules the next removal of documents.

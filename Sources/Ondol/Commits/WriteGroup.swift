@@ -55,11 +55,6 @@ extension Database {
   /// - Throws: as `CollectionReference.setTimeToLive(field:)`.
   /// - Complexity: O(1) lookups; the first time one commit.
   package func prepareForWriteGroups() async throws(DatabaseError) {
-    let ends = [WriteStreamRows.Field.ends]
-    let isPrepared = try await read(try engineSnapshot(), asOf: now()) {
-      (rows) throws(DatabaseError) in
-      try rows.entry(of: WriteStreamRows.pattern)?.timeToLive == ends
-    }
-    if !isPrepared { try await setTimeToLive(ends, of: WriteStreamRows.pattern) }
+    try await expire([WriteStreamRows.Field.ends], of: WriteStreamRows.pattern)
   }
 }

@@ -71,6 +71,11 @@ final class StagedContent: Sendable {
     if state.isOffered { state.bytes?.noteDoubt() }
   }
 
+  /// The same content for another attempt to commit it.
+  func shared() -> StagedContent {
+    StagedContent(digest, length: length, bytes: state.withLock(\.bytes), use: use)
+  }
+
   /// The location of the bytes, for a commit that makes the content stored; nil when there are
   /// none.
   func offer() -> ContentLocation? {

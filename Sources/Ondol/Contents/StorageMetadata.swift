@@ -14,6 +14,9 @@ public struct StorageMetadata: Sendable, Hashable {
   /// The fields that were assigned.
   private(set) var assigned: Set<String> = []
 
+  /// The checksums of the bytes; nil when nobody computed them while the bytes were put.
+  package private(set) var checksums: ContentChecksums?
+
   /// The path of the object; empty in metadata that you create.
   public let path: String
   /// The number of bytes; 0 in metadata that you create.
@@ -160,15 +163,22 @@ extension StorageMetadata {
     self.updated = updated
     for field in Self.textFields { texts[field] = fields[field]?.string }
     custom = fields[StorageRows.ObjectField.custom]?.map?.compactMapValues(\.string) ?? [:]
+    checksums = fields[StorageRows.ObjectField.checksums]?.bytes
+      .flatMap { ContentChecksums(bytes: $0) }
   }
 
   /// The fields of the document of a path with this content and this metadata.
-  func fields(for content: BlobReference) -> [String: Value] {
+  ///
+  /// - Parameter checksums: those of the content; nil when nobody computed them.
+  func fields(
+    for content: BlobReference, _ checksums: ContentChecksums? = nil
+  ) -> [String: Value] {
     var fields: [String: Value] = texts.mapValues { .string($0) }
     if !custom.isEmpty {
       fields[StorageRows.ObjectField.custom] = .map(custom.mapValues { .string($0) })
     }
     fields[StorageRows.ObjectField.content] = .blob(content)
+    fields[StorageRows.ObjectField.checksums] = checksums.map { .bytes($0.bytes) }
     fields[StorageRows.ObjectField.created] = .timestamp(.pending)
     fields[StorageRows.ObjectField.metageneration] = 1
     return fields

@@ -6,6 +6,7 @@
 enum HiddenRows {
   private static let recordRoots = [
     MigrationRows.root, WriteStreamRows.root, TokenKeyRows.root,
+    UploadRows.root,
   ]
 
   /// Whether a root collection is not the app's.

@@ -8,6 +8,7 @@
 //     contentType      string, and likewise cacheControl, contentDisposition, contentEncoding,
 //                      contentLanguage, where they are set
 //     custom           map of strings, where there are any
+//     checksums        bytes: CRC32C, high byte first, and MD5, if a server put the bytes
 //     created          timestamp of the commit that brought the bytes: also the generation
 //     metageneration   1, and one more for each change of the metadata
 //
@@ -70,6 +71,7 @@ enum StorageRows {
     static let contentEncoding = "contentEncoding"
     static let contentLanguage = "contentLanguage"
     static let custom = "custom"
+    static let checksums = "checksums"
     static let created = "created"
     static let metageneration = "metageneration"
   }

@@ -105,7 +105,7 @@ package struct ReadMoment: Sendable {
 /// The documents as of a moment, for code that reads them one at a time.
 package struct MomentDocuments {
   fileprivate let reader: DocumentReader
-  fileprivate let database: Database
+  let database: Database
 
   /// The document at a path; a snapshot that does not `exist` when there is none.
   ///

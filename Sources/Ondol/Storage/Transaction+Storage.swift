@@ -132,7 +132,8 @@ extension Transaction {
     }
     let content = try BlobReference(digest: digest, length: metadata.size)
     let intent = WriteIntent(
-      change: .replace(fields: metadata.fields(for: content)), precondition: .object(condition))
+      change: .replace(fields: metadata.fields(for: content, metadata.checksums)),
+      precondition: .object(condition))
     try add(DocumentWrite(path: try check(target), intent: intent))
   }
 
