@@ -126,8 +126,13 @@
       let token = try Self.token(of: bearer)
       guard isAdministrators(token) else { return false }
       guard token == Self.owner, token != adminToken else { return true }
-      let names = [call.headers["host"], call.headers["origin"]].compactMap(\.self)
-      return names.allSatisfy(Self.isLocal)
+      return Self.isLocal(call)
+    }
+
+    /// Whether a request is to this machine by one of its own names, and from no page of another
+    /// site.
+    static func isLocal(_ call: HTTPCall) -> Bool {
+      [call.headers["host"], call.headers["origin"]].compactMap(\.self).allSatisfy(isLocal)
     }
 
     /// Whether a host, an address or an origin is this machine.

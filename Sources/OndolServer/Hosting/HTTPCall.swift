@@ -16,6 +16,8 @@
     /// The headers by their names in lower case.
     package var headers: [String: String]
     package var body: [UInt8]
+    /// The body of a call for which `HTTPFace.takesStream(_:)` holds; `body` is empty then.
+    package var stream: HTTPBody?
     /// The network address that the call comes from; nil if it is not known.
     package var address: NetworkAddress?
 
@@ -62,6 +64,8 @@
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
+    /// A body that is not in memory, and how many bytes it has; `body` is empty then.
+    package var stream: (length: Int, bytes: StorageBytes)?
     /// Whether the caller may not do what it asked for. The audit has these answers.
     package var isDenial = false
 
@@ -81,6 +85,26 @@
       HTTPAnswer(
         status: status, type: "application/json; charset=utf-8",
         body: Array(JSONWriter.line(value, .plain).utf8))
+    }
+
+    /// Allows a browser to send what it asks for.
+    ///
+    /// - Parameter methods: those that the face has.
+    package static func preflight(_ call: HTTPCall, _ methods: String) -> HTTPAnswer {
+      var answer = HTTPAnswer(status: 204)
+      answer.headers.append(("access-control-allow-methods", methods))
+      answer.headers.append(("access-control-max-age", "3600"))
+      let asked = call.headers["access-control-request-headers"] ?? ""
+      let names = asked.split(separator: ",").map { $0.filter { $0 != " " } }
+      let isPlain =
+        asked.utf8.count <= 1_024
+        && names.allSatisfy {
+          $0.allSatisfy { $0.isASCII && ($0.isLetter || "-_0123456789".contains($0)) }
+        }
+      if isPlain, !names.isEmpty {
+        answer.headers.append(("access-control-allow-headers", names.joined(separator: ", ")))
+      }
+      return answer
     }
 
     /// An error in the form of Google's services.
@@ -105,10 +129,17 @@
     /// The name of a call in the log and in the metrics: one of few.
     func name(of call: HTTPCall) -> String
 
+    /// Whether a call, which has no body yet, gets it piece by piece. All others get theirs whole.
+    func takesStream(_ call: HTTPCall) -> Bool
+
     /// Answers a request, whatever it is.
     func answer(_ call: HTTPCall) async -> HTTPAnswer
 
     /// The answer to a request that a limit refuses, in the form of the face's protocol.
     func refusal(_ limit: LimitReached) -> HTTPAnswer
+  }
+
+  extension HTTPFace {
+    package func takesStream(_ call: HTTPCall) -> Bool { false }
   }
 #endif

@@ -112,16 +112,24 @@
           fields.append(HTTPField(name: name, value: header.value))
         }
       }
-      fields[.contentLength] = String(answer.body.count)
+      fields[.contentLength] = String(answer.stream?.length ?? answer.body.count)
       // What is left of a refused body is not read: nobody knows how much it is.
       if !isWhole { fields[.connection] = "close" }
       let head = HTTPResponse(
         status: HTTPResponse.Status(code: answer.status), headerFields: fields)
-      let body =
-        request.method == .head
-        ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
-      try await writer.write(response: head, body: body)
+      try await writer.write(
+        response: head, body: request.method == .head ? ResponseBody() : Self.body(of: answer))
       if !isWhole { channel.close(mode: .all, promise: nil) }
+    }
+
+    private static func body(of answer: HTTPAnswer) -> ResponseBody {
+      guard let (length, bytes) = answer.stream else {
+        return ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
+      }
+      return ResponseBody(contentLength: length) { writer in
+        for try await piece in bytes { try await writer.write(ByteBuffer(bytes: piece)) }
+        try await writer.finish(nil)
+      }
     }
 
     /// The answer, and whether the request was read to its end.
@@ -131,19 +139,22 @@
       var headers: [String: String] = [:]
       for field in request.headers { headers[field.name.canonicalName] = field.value }
       headers["host"] = request.head.authority
+      let incoming = IncomingBody(request.body, slack: port.requestLimit)
       guard
         var call = HTTPCall(request.method.rawValue, request.head.path ?? "/", headers: headers)
-      else { return (.failure(400, "INVALID_ARGUMENT"), false) }
+      else {
+        return (.failure(400, "INVALID_ARGUMENT"), try await incoming.readRest())
+      }
       guard let gate = port.gate else {
-        return (await face.answer(call), true)
+        return (await face.answer(call), try await incoming.readRest())
       }
       let source = CallSource(
         peer: peer, forwarded: headers["x-forwarded-for"], bearer: headers["authorization"])
       let open = gate.open(face.name(of: call), from: source)
       // Stays so when the client leaves before its request is whole.
       var answer = HTTPAnswer(status: 400)
-      var isWhole = false
       defer {
+        open.countReceived(incoming.count)
         gate.end(
           open, status: String(answer.status), isDenial: answer.isDenial,
           isFault: answer.status >= 500)
@@ -154,27 +165,87 @@
         answer = face.refusal(error)
         return (answer, false)
       }
-      if let body = try await body(of: request) {
-        open.countReceived(body.count)
-        (call.body, call.address) = (body, open.address)
-        answer = await open.bind { [call] in await face.answer(call) }
-        isWhole = true
+      call.address = open.address
+      if face.takesStream(call) {
+        call.stream = incoming.body
+      } else if let body = try await incoming.collect(atMost: port.requestLimit) {
+        call.body = body
       } else {
         answer = .failure(413, "PAYLOAD_TOO_LARGE")
+        return (answer, false)
       }
-      open.countSent(answer.body.count)
-      return (answer, isWhole)
+      answer = await open.bind { [call] in await face.answer(call) }
+      open.countSent(answer.stream?.length ?? answer.body.count)
+      return (answer, try await incoming.readRest())
+    }
+  }
+
+  /// The body of a request, which can be read once. What a face leaves of it is read as well, so
+  /// that a client which sends all before it listens gets the answer, but not without end.
+  private final class IncomingBody: Sendable {
+    private struct State: Sendable {
+      var hasBegun = false
+      var isWhole = false
+      var count = 0
     }
 
-    /// The request's body; nil for one that is too long.
-    private func body(of request: Request) async throws -> [UInt8]? {
-      var body: [UInt8] = []
-      for try await piece in request.body {
-        guard piece.readableBytes <= port.requestLimit - body.count else { return nil }
-        body += piece.readableBytesView
-      }
-      return body
+    private let request: RequestBody
+    /// The most bytes that are read after they are of no use any more.
+    private let slack: Int
+    private let state = Mutex(State())
+
+    init(_ request: RequestBody, slack: Int) {
+      self.request = request
+      self.slack = slack
     }
+
+    /// Bytes so far.
+    var count: Int { state.withLock(\.count) }
+
+    var body: HTTPBody { HTTPBody(pass) }
+
+    /// The whole body; nil if it is longer than `limit`.
+    func collect(atMost limit: Int) async throws -> [UInt8]? {
+      var bytes: [UInt8] = []
+      do {
+        try await pass { piece in
+          guard piece.count <= limit - bytes.count else { throw TooLong() }
+          bytes += piece
+        }
+      } catch is TooLong {
+        return nil
+      }
+      return bytes
+    }
+
+    /// Reads what nobody has read. Returns whether the body has ended.
+    func readRest() async throws -> Bool {
+      if !state.withLock(\.hasBegun) { try? await pass { _ in throw TooLong() } }
+      return state.withLock(\.isWhole)
+    }
+
+    private func pass(_ take: HTTPBody.Take) async throws {
+      let isFirst = state.withLock { state in
+        defer { state.hasBegun = true }
+        return !state.hasBegun
+      }
+      guard isFirst else { throw TooLong() }
+      var failure: (any Error)?
+      var unused = 0
+      for try await piece in request {
+        state.withLock { $0.count += piece.readableBytes }
+        if failure == nil {
+          do { try await take(Array(piece.readableBytesView)) } catch { failure = error }
+        } else {
+          unused += piece.readableBytes
+          if unused > slack { break }
+        }
+      }
+      if unused <= slack { state.withLock { $0.isWhole = true } }
+      if let failure { throw failure }
+    }
+
+    private struct TooLong: Error {}
   }
 
   /// What Prometheus reads.
