@@ -37,6 +37,10 @@ struct ServeCommand: AsyncParsableCommand {
   @Option(help: "The port for Firebase's clients for accounts; a free port for 0.")
   var portAuth: Int?
 
+  @Option(
+    help: "The port for clients of Cloud Storage, such as 9199; a free port for 0.")
+  var portStorage: Int?
+
   @OptionGroup var accounts: AccountsOptions
 
   @Option(help: "The port for Prometheus, which reads /metrics; a free port for 0.")
@@ -49,7 +53,8 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    let ports = [portFirestore, portDatabase ?? 0, portMetrics ?? 0, portAuth ?? 0]
+    let ports =
+      [portFirestore] + [portDatabase, portMetrics, portAuth, portStorage].compactMap(\.self)
     for port in ports where UInt16(exactly: port) == nil {
       throw ValidationError("ports are from 0 to 65535")
     }
@@ -139,6 +144,7 @@ struct ServeCommand: AsyncParsableCommand {
       options.databasePort = portDatabase
       options.metricsPort = portMetrics
       options.authPort = portAuth
+      options.storagePort = portStorage
       accounts.apply(to: &options)
       options.grace = .seconds(grace)
       let server = Server(directory, options: options)
@@ -152,6 +158,9 @@ struct ServeCommand: AsyncParsableCommand {
           if let auth = addresses.auth { lines += "export FIREBASE_AUTH_EMULATOR_HOST=\(auth)\n" }
           if let database = addresses.database {
             lines += "export FIREBASE_DATABASE_EMULATOR_HOST=\(database)\n"
+          }
+          if let storage = addresses.storage {
+            lines += "export STORAGE_EMULATOR_HOST=\(storage)\n"
           }
           if let metrics = addresses.metrics { lines += "# metrics: http://\(metrics)/metrics\n" }
           try? Output.write(Data(lines.utf8))

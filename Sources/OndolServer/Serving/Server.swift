@@ -42,6 +42,9 @@
       public var metricsPort: Int?
       /// The port for Firebase's clients for accounts; 0 for a free one, nil for none.
       public var authPort: Int?
+      /// The port for clients of Google Cloud Storage and Firebase Storage; 0 for a free one, nil
+      /// for none.
+      public var storagePort: Int?
       /// The project of requests for accounts that name none; nil takes their API key for its name.
       public var project: String?
       /// The token of administrators, to whom no rules apply. Without it, only `owner` is one, and
@@ -101,6 +104,9 @@
       /// For Firebase's clients for accounts, the value of `FIREBASE_AUTH_EMULATOR_HOST`; nil
       /// without a port for them.
       public var auth: String?
+      /// For clients of storage, with `http://` or `https://`, the value of
+      /// `STORAGE_EMULATOR_HOST`; nil without a port for them.
+      public var storage: String?
     }
 
     let directory: any DatabaseDirectory
@@ -164,7 +170,8 @@
         transport: try transport(reloader), services: services,
         interceptors: [CallLog(gate: gate), CallCredentialsInterceptor()])
       let (scraped, auth) = (try metricsListener, try authListener(reloader))
-      let listeners = [scraped, auth].compactMap(\.self)
+      let storage = try storageListener(reloader)
+      let listeners = [scraped, auth, storage].compactMap(\.self)
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await Self.serve(firestore, listeners) }
         if let reloader { group.addTask { try await reloader.run() } }
@@ -180,6 +187,8 @@
             firestore: Self.text(options.host, address.ipv4?.port ?? address.ipv6?.port))
           addresses.metrics = try await scraped?.address
           addresses.auth = try await auth?.address
+          addresses.storage = try await storage?.address
+          addresses.storage = addresses.storage.map { "\(admission.scheme)://\($0)" }
           if let port = options.databasePort {
             addresses.database = try await startTreeFace(served(port, reloader), in: &group)
           }
@@ -234,6 +243,7 @@
       }
       let ports = [
         options.firestorePort, options.databasePort, options.metricsPort, options.authPort,
+        options.storagePort,
       ].compactMap(\.self)
       return DatabaseError(
         .unavailable,
@@ -331,6 +341,15 @@
       try options.authPort.map { port in
         try HTTPListener(
           AccountsFace(directory: directory, admission: admission, project: options.project),
+          at: served(port, reloader))
+      }
+    }
+
+    /// Serves clients of storage.
+    private func storageListener(_ reloader: TimedCertificateReloader?) throws -> HTTPListener? {
+      try options.storagePort.map { port in
+        try HTTPListener(
+          StorageFace(directory: directory, admission: admission, policy: policy),
           at: served(port, reloader))
       }
     }
