@@ -43,7 +43,7 @@ import Testing
     let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
     var wanted = Set(FuzzTargets.all.map { $0.name })
     #if !Server
-      wanted.formUnion(["firestore-request", "rules", "token", "websocket"])
+      wanted.formUnion(["firestore-request", "rules", "storage-request", "token", "websocket"])
     #endif
     #expect(Set(folders) == wanted)
     let top = try #require(FileManager.default.enumerator(atPath: Self.corpus.path))

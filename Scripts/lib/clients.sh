@@ -13,6 +13,8 @@ require_clients() {
   fi
   "$clients/bin/python" -c "import google.cloud.firestore" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-firestore
+  "$clients/bin/python" -c "import google.cloud.storage" 2>/dev/null ||
+    "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-storage
   "$clients/bin/python" -c "import firebase_admin" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install firebase-admin
 }

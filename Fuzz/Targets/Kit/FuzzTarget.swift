@@ -32,7 +32,8 @@ package enum FuzzTargets {
   /// The targets that need the trait Server.
   #if Server
     private static let served: [any FuzzTarget.Type] = [
-      FirestoreRequestTarget.self, RulesTarget.self, TokenTarget.self, WebSocketTarget.self,
+      FirestoreRequestTarget.self, RulesTarget.self, StorageRequestTarget.self, TokenTarget.self,
+      WebSocketTarget.self,
     ]
   #else
     private static let served: [any FuzzTarget.Type] = []
