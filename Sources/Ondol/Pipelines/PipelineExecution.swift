@@ -29,13 +29,8 @@ struct PipelineExecution {
       context.counts = Array(repeating: 0, count: plan.rest.count + 1)
     }
     switch plan.source {
-    case .query(let shape): try run([shape], into: end)
-    case .database:
-      var shapes: [QueryShape] = []
-      for id in try context.rows.collectionGroupIDs() {
-        shapes.append(QueryShape(source: .group(ExactText(id))))
-      }
-      try run(shapes, into: end)
+    case .query(let shape): try run(shape, into: end)
+    case .database: try runDatabase(into: end)
     case .documents(let paths): try run(paths, into: counted(0, sink(plan.rest[...], end)))
     case .literals(let literals):
       try run(literals, into: counted(0, sink(plan.rest[...], end)))
@@ -46,12 +41,13 @@ struct PipelineExecution {
 
   // MARK: - Sources
 
-  /// Rows of queries: without a limit in the order in which they come, straight from their bytes.
-  private func run(_ shapes: [QueryShape], into end: any RowSink) throws(DatabaseError) {
-    if let shape = shapes.first, shapes.count == 1, shape.limit != nil {
+  /// Rows of one query: without a limit straight from their bytes, as they come when they come in
+  /// the order of the plan, or when no result shows it.
+  private func run(_ shape: QueryShape, into end: any RowSink) throws(DatabaseError) {
+    var executor = try Executor(shape, in: context.database, context.rows)
+    try context.willRead(.query(executor))
+    if shape.limit != nil {
       let sink = counted(0, try sink(plan.rest[...], end))
-      var executor = try Executor(shape, in: context.database, context.rows)
-      try context.willRead(.query(executor))
       for document in try executor.documents() {
         try context.step()
         guard let contents = document.contents else { continue }
@@ -59,9 +55,20 @@ struct PipelineExecution {
       }
       return try sink.finish()
     }
-    let head = try head(plan.rest[...], end)
+    let order = plan.order.count == 1 && executor.comesByName ? [] : plan.order
+    let head = try head(plan.rest[...], sortedBy: order, end)
     var isDone = false
-    for shape in shapes where !isDone {
+    head.begin(executor.parts)
+    try visit(&executor, head, &isDone)
+    try head.finish()
+  }
+
+  /// The documents of all collections, one id after the other.
+  private func runDatabase(into end: any RowSink) throws(DatabaseError) {
+    let head = try head(plan.rest[...], sortedBy: [], end)
+    var isDone = false
+    for id in try context.rows.collectionGroupIDs() where !isDone {
+      let shape = QueryShape(source: .group(ExactText(id)))
       var executor = try Executor(shape, in: context.database, context.rows)
       try context.willRead(.query(executor))
       head.begin(executor.parts)
@@ -180,14 +187,21 @@ struct PipelineExecution {
   }
 
   /// The stages that take documents as bytes: conditions, and one that decodes what it needs.
+  ///
+  /// - Parameter order: how the documents that meet the first conditions must be sorted, if at all.
   private func head(
-    _ stages: ArraySlice<PipelineStage>, _ end: any RowSink
+    _ stages: ArraySlice<PipelineStage>, sortedBy order: [PipelineOrdering], _ end: any RowSink
   ) throws(DatabaseError) -> any DocumentSink {
     let place = stages.startIndex
     let made: any DocumentSink
     switch stages.first {
     case .filter(let condition)?:
-      made = try DocumentFilter(condition, context, head(stages.dropFirst(), end))
+      made = try DocumentFilter(
+        condition, context, head(stages.dropFirst(), sortedBy: order, end))
+    case _ where !order.isEmpty:
+      made = DocumentCopying(
+        try SortOperator(
+          order, limit: Self.wanted(after: stages), context, sink(stages, end)))
     case .select(let columns)?:
       made = try DocumentProjection(
         columns, context, counted(place + 1, sink(stages.dropFirst(), end)))
@@ -225,6 +239,7 @@ struct PipelineExecution {
       case .limit(let count):
         let (sum, overflow) = skipped.addingReportingOverflow(count)
         return overflow ? .max : sum
+      case _ where stage.makesOneRowOfEach: continue
       default: return .max
       }
     }
@@ -261,6 +276,19 @@ struct PipelineExecution {
       return try WindowOperator(windows, groups: groups, orders: orders, context, next)
     case .collection, .collectionGroup, .database, .documents, .literals, .search:
       preconditionFailure("a plan has its source, and a search after it, apart")
+    }
+  }
+}
+
+extension Executor {
+  /// Whether `visitEach` shows the documents of a collection in the order of their names.
+  fileprivate var comesByName: Bool {
+    let ways = parts.flatMap(\.plan.ways)
+    guard ways.count <= 1 else { return false }
+    switch ways.first {
+    case .scan(_, let reversed)?: return !reversed
+    case .lookups?, .intersection?, nil: return true
+    case .index?: return false
     }
   }
 }

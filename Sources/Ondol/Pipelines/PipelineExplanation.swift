@@ -25,6 +25,9 @@ public struct PipelineExplanation: Sendable, CustomStringConvertible {
     public let rows: Int?
   }
 
+  /// The fields by which rows come that no stage sorts; empty when their order does not show.
+  public let order: [String]
+
   /// The whole explanation, one line for each point.
   public var description: String { lines.joined(separator: "\n") }
 
@@ -32,6 +35,7 @@ public struct PipelineExplanation: Sendable, CustomStringConvertible {
   package var lines: [String] {
     var lines = ["\(served.joined(separator: ", "))\(Self.rows(sourceRows))"]
     if let query { lines += query.lines.map { "  \($0)" } }
+    if !order.isEmpty { lines.append("  in the order of \(order.joined(separator: ", "))") }
     for stage in stages { lines.append("\(stage.name)\(Self.rows(stage.rows))") }
     if let duration { lines.append("took \(duration)") }
     return lines
@@ -68,7 +72,8 @@ extension Pipeline {
       stages: plan.rest.enumerated().map { place, stage in
         PipelineExplanation.Stage(name: stage.name, rows: counts.map { $0[place + 1] })
       },
-      sourceRows: counts.map { $0[0] }, duration: analyze ? duration : nil)
+      sourceRows: counts.map { $0[0] }, duration: analyze ? duration : nil,
+      order: plan.order.map { "\($0.expression)" })
   }
 }
 

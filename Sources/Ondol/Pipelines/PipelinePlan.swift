@@ -20,6 +20,9 @@ struct PipelinePlan: Sendable {
   let served: [PipelineStage]
   /// The stages after the query.
   let rest: [PipelineStage]
+  /// The order of rows that no stage sorts, which is that of the query with the same conditions.
+  /// Empty when no result shows it, or when the query sorts.
+  let order: [PipelineOrdering]
 
   /// Stages of a pipeline, with those of the pipelines in it.
   static let mostStages = 500
@@ -53,8 +56,9 @@ struct PipelinePlan: Sendable {
       }
       try stage.check()
     }
-    var rest = Array(stages.dropFirst())
+    var rest = Self.limitingEarly(stages.dropFirst())
     var served = [first]
+    let order = Self.order(of: rest)
     switch first {
     case .collection(let path):
       source = try Self.source(.collection(path), &served, &rest)
@@ -71,12 +75,48 @@ struct PipelinePlan: Sendable {
     }
     self.served = served
     self.rest = rest
+    if case .query(let shape) = source, shape.limit == nil, shape.offset == 0 {
+      self.order = order
+    } else {
+      self.order = []
+    }
   }
 
   private static func count(_ stages: [PipelineStage]) -> Int {
     stages.reduce(stages.count) { count, stage in
       if case .union(let others) = stage { count + Self.count(others) } else { count }
     }
+  }
+
+  /// The stages with limits before the stages that make one row of each.
+  private static func limitingEarly(_ stages: ArraySlice<PipelineStage>) -> [PipelineStage] {
+    var moved: [PipelineStage] = []
+    for stage in stages {
+      var place = moved.count
+      if case .limit = stage {
+        while place > 0, moved[place - 1].makesOneRowOfEach { place -= 1 }
+      }
+      moved.insert(stage, at: place)
+    }
+    return moved
+  }
+
+  /// The order of documents to which these stages are applied, as a query has it: by the fields of
+  /// the inequalities, then by name. Empty when no result of the stages shows it.
+  private static func order(of stages: [PipelineStage]) -> [PipelineOrdering] {
+    var fields: [QueryField] = []
+    var conditions = stages[...]
+    while case .filter(let condition)? = conditions.first {
+      conditions.removeFirst()
+      for names in QueryCondition.inequalities(in: condition) {
+        let field = QueryField.field(names)
+        if !fields.contains(field) { fields.append(field) }
+      }
+    }
+    guard conditions.showsOrder else { return [] }
+    fields.sort { ValueOrder.compare($0.description, $1.description) < 0 }
+    let paths = fields.map { FieldPath($0.names) } + [.documentID()]
+    return paths.map { PipelineOrdering(Field($0).pipelineExpression) }
   }
 
   private static func source(
@@ -211,7 +251,36 @@ private struct QueryCondition {
     let known = conditions.compactMap(\.self)
     guard !known.isEmpty else { return nil }
     tree = .all(known.map(\.tree))
-    isExact = known.count == conditions.count && known.allSatisfy(\.isExact)
+    // What meets a condition on a field has the field. Clients say so again.
+    let present = tree.conjuncts.compactMap { tree -> QueryField? in
+      if case .field(let filter) = tree { filter.field } else { nil }
+    }
+    isExact =
+      known.allSatisfy(\.isExact)
+      && zip(conditions, arguments).allSatisfy { condition, argument in
+        condition != nil || Self.existence(argument).map { present.contains(.field($0)) } ?? false
+      }
+  }
+
+  /// The field of which the expression says that it exists.
+  private static func existence(_ expression: PipelineExpression) -> FieldNames? {
+    guard case .function("exists", let arguments) = expression.form, arguments.count == 1 else {
+      return nil
+    }
+    return names(arguments[0])
+  }
+
+  /// The fields that a condition compares with a constant, other than for equality.
+  static func inequalities(in expression: PipelineExpression) -> [FieldNames] {
+    guard case .function(let name, let arguments) = expression.form else { return [] }
+    switch name {
+    case "and", "or": return arguments.flatMap { inequalities(in: $0) }
+    case "less_than", "less_than_or_equal", "greater_than", "greater_than_or_equal", "not_equal",
+      "not_equal_any", "starts_with":
+      guard arguments.count == 2, let field = sides(name, arguments)?.field else { return [] }
+      return [field]
+    default: return []
+    }
   }
 
   private init?(any arguments: [PipelineExpression]) {
@@ -237,7 +306,8 @@ private struct QueryCondition {
       return (name, field, operand)
     }
     let turned = [
-      "equal": "equal", "less_than": "greater_than", "greater_than": "less_than",
+      "equal": "equal", "not_equal": "not_equal", "less_than": "greater_than",
+      "greater_than": "less_than",
       "less_than_or_equal": "greater_than_or_equal",
       "greater_than_or_equal": "less_than_or_equal",
     ]
@@ -286,6 +356,36 @@ private struct QueryCondition {
       return operand.string.map { (.hasPrefix(ExactText($0)), true) }
     default: return nil
     }
+  }
+}
+
+extension PipelineStage {
+  /// Whether it passes on one row for each row, in their order.
+  var makesOneRowOfEach: Bool {
+    switch self {
+    case .select, .addFields, .removeFields, .replaceWith, .lookup: true
+    default: false
+    }
+  }
+}
+
+extension ArraySlice<PipelineStage> {
+  /// Whether the result of the stages depends on the order of the rows that they are applied to.
+  fileprivate var showsOrder: Bool {
+    for stage in self {
+      switch stage {
+      case .sort, .findNearest, .window, .sample(.rows), .distinct: return false
+      case .aggregate(let aggregates, _): return aggregates.contains { $0.aggregate.seesOrder }
+      default: break
+      }
+    }
+    return true
+  }
+}
+
+extension PipelineAggregate {
+  fileprivate var seesOrder: Bool {
+    ["first", "last", "array_agg", "array_agg_distinct"].contains(name)
   }
 }
 
