@@ -31,13 +31,22 @@ public struct PipelineExplanation: Sendable, CustomStringConvertible {
   /// The whole explanation, one line for each point.
   public var description: String { lines.joined(separator: "\n") }
 
-  /// The lines of the description.
+  /// The lines of the description: what the execution cost, under the heading that Firestore's
+  /// explanations have, and the stages.
   package var lines: [String] {
-    var lines = ["\(served.joined(separator: ", "))\(Self.rows(sourceRows))"]
-    if let query { lines += query.lines.map { "  \($0)" } }
-    if !order.isEmpty { lines.append("  in the order of \(order.joined(separator: ", "))") }
-    for stage in stages { lines.append("\(stage.name)\(Self.rows(stage.rows))") }
-    if let duration { lines.append("took \(duration)") }
+    var lines: [String] = []
+    if let duration, let sourceRows {
+      lines.append("Execution:")
+      lines.append("  results returned: \(stages.last?.rows ?? sourceRows)")
+      lines.append("  documents passed on: \(sourceRows)")
+      lines.append("  duration: \(duration)")
+      lines.append("")
+    }
+    lines.append("Tree:")
+    lines.append("  \(served.joined(separator: ", "))\(Self.rows(sourceRows))")
+    if let query { lines += query.lines.map { "    \($0)" } }
+    if !order.isEmpty { lines.append("    in the order of \(order.joined(separator: ", "))") }
+    for stage in stages { lines.append("  \(stage.name)\(Self.rows(stage.rows))") }
     return lines
   }
 
