@@ -128,8 +128,11 @@ extension Database {
     /// during which the process runs counts, in steps of an eighth.
     public var serverTimeout: Duration? = .seconds(10)
 
-    /// Bytes that the stages of a pipeline keep at most in one execution: rows that are sorted,
-    /// groups, and joined documents. Beyond it, the call throws `.resourceExhausted`.
+    /// Bytes that the stages of a pipeline keep in memory in one execution: rows that are sorted,
+    /// groups, and joined documents; 128 MiB by default. Beyond it they go to a temporary file
+    /// beside the database, which is encrypted when the database is. A database in memory, on a
+    /// server or open for reading only has no place for one, and the call throws
+    /// `.resourceExhausted`.
     public var pipelineMemory = 128 << 20
 
     /// The app's own tokenizers for word indexes, see `SearchTokenizer`. The tokenizers of existing

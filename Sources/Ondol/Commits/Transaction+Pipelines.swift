@@ -14,7 +14,9 @@ extension Transaction {
     try check(pipeline.database, "")
     let plan = try PipelinePlan(pipeline.stages.get())
     do throws(DatabaseError) {
-      let context = PipelineContext(database, try currentRows()) { (read) throws(DatabaseError) in
+      // A scratch file is written in place: elsewhere there is no transaction.
+      let context = PipelineContext(database, try currentRows(), mayWait: true) {
+        (read) throws(DatabaseError) in
         try self.noteRead(of: read)
       }
       return try plan.results(context)

@@ -13,6 +13,12 @@ final class AggregateOperator: RowSink, DocumentSink {
   /// The groups' expressions, then the columns'.
   private let expressions: StageExpressions
   private var groups: PipelineGroups
+  private let columns: [AggregateColumn]
+  /// Bytes that the groups keep.
+  private var kept = 0
+  /// Groups that were written to the scratch file, and how many they were.
+  private var spilled: SortedRows<GroupState>?
+  private var spilledCount = 0
   private let next: any RowSink
   /// How the expressions are read from documents' bytes; nil when one must be computed.
   private let sources: DocumentSources?
@@ -56,6 +62,7 @@ final class AggregateOperator: RowSink, DocumentSink {
     self.next = next
     groupNames = groups.map(\.name)
     columnNames = aggregates.map(\.name)
+    self.columns = columns
     self.groups = PipelineGroups(columns)
     sources = DocumentSources(expressions, groupCount: groups.count, columns)
     // Without groups there is one result even of no rows.
@@ -84,7 +91,7 @@ final class AggregateOperator: RowSink, DocumentSink {
       values.append(try? expressions.value(groupNames.count + index))
     }
     bytes += groups.add(values, to: place)
-    if bytes > 0 { try context.keep(bytes, in: stage) }
+    if bytes > 0 { try keep(bytes) }
   }
 
   // MARK: - Documents
@@ -114,7 +121,7 @@ final class AggregateOperator: RowSink, DocumentSink {
     if pendingBytes > 0 {
       let bytes = pendingBytes
       pendingBytes = 0
-      try context.keep(bytes, in: stage)
+      try keep(bytes)
     }
     return true
   }
@@ -163,18 +170,123 @@ final class AggregateOperator: RowSink, DocumentSink {
     return place
   }
 
+  // MARK: - Groups beyond the memory
+
+  /// Notes that the groups keep more bytes. Writes all of them to the scratch file when there is no
+  /// room.
+  private func keep(_ bytes: Int) throws(DatabaseError) {
+    let hasRoom = context.hasRoom(for: bytes)
+    context.keep(bytes)
+    kept += bytes
+    if !hasRoom, kept >= context.worthSpilling { try spill() }
+  }
+
+  /// Writes what was added to each group, and begins again without any.
+  private func spill() throws(DatabaseError) {
+    var old = PipelineGroups(columns)
+    swap(&old, &groups)
+    var sorter =
+      spilled
+      ?? SortedRows(
+        RowOrder(descending: groupNames.map { _ in false }), limit: .max, in: stage, context)
+    try sorter.add(
+      run: old.sortedPlaces.lazy.map { [spilledCount] place in
+        var record = RecordWriter()
+        old.write(place, to: &record)
+        return SortedRow(
+          keys: old.keys[place], place: spilledCount + place,
+          payload: GroupState(bytes: record.take()))
+      })
+    spilled = sorter
+    spilledCount += old.keys.count
+    previous = nil
+    context.release(kept)
+    kept = 0
+    if groupNames.isEmpty { _ = groups.place(of: []) }
+  }
+
+  /// Puts the written groups together again, and passes them on in the order in which they came.
+  private func passSpilled(_ sorter: SortedRows<GroupState>) throws(DatabaseError) {
+    var sorter = sorter
+    var written = try sorter.finish()
+    let order = RowOrder(descending: groupNames.map { _ in false })
+    var results = SortedRows<PipelineRow>(
+      RowOrder(descending: []), limit: .max, in: stage, context)
+    var first: (keys: [Value?], place: Int)?
+    while let row = try written.next() {
+      if let known = first, order.compare(known.keys, row.keys) != 0 {
+        try results.add(takeResult(at: known.place))
+        first = nil
+      }
+      if first == nil { first = (row.keys, row.place) }
+      let (place, bytes) = groups.place(of: row.keys.map { $0 ?? .null })
+      var record = RecordReader(row.payload.bytes)
+      let more: Int
+      do throws(MalformedBytes) {
+        more = try groups.merge(&record, into: place)
+      } catch {
+        throw DatabaseError(.dataLoss, error.reason)
+      }
+      kept += bytes + more
+      try results.makeRoom(for: bytes + more)
+      try context.keep(bytes + more, in: stage)
+    }
+    if let first { try results.add(takeResult(at: first.place)) }
+    var sorted = try results.finish()
+    while let row = try sorted.next() { guard try next.take(row.payload) else { break } }
+  }
+
+  /// The result of the only group, which is dropped.
+  private func takeResult(at place: Int) -> SortedRow<PipelineRow> {
+    let result = result(of: 0)
+    groups = PipelineGroups(columns)
+    context.release(kept)
+    kept = 0
+    return SortedRow(keys: [], place: place, payload: result)
+  }
+
   // MARK: - The end
 
   func finish() throws(DatabaseError) {
-    for place in groups.keys.indices {
-      var fields = [String: Value](minimumCapacity: groupNames.count + columnNames.count)
-      for (name, value) in zip(groupNames, groups.keys[place]) { fields[name] = value }
-      for (name, column) in zip(columnNames, groups.columns) {
-        fields[name] = column.result(of: place)
+    if spilled != nil {
+      if !groups.keys.isEmpty { try spill() }
+      groups = PipelineGroups(columns)
+      if let spilled { try passSpilled(spilled) }
+    } else {
+      for place in groups.keys.indices {
+        try context.step()
+        guard try next.take(result(of: place)) else { break }
       }
-      guard try next.take(PipelineRow(fields)) else { break }
+      groups = PipelineGroups(columns)
+      context.release(kept)
     }
     try next.finish()
+  }
+
+  private func result(of place: Int) -> PipelineRow {
+    var fields = [String: Value](minimumCapacity: groupNames.count + columnNames.count)
+    for (name, value) in zip(groupNames, groups.keys[place]) { fields[name] = value }
+    for (name, column) in zip(columnNames, groups.columns) {
+      fields[name] = column.result(of: place)
+    }
+    return PipelineRow(fields)
+  }
+}
+
+/// What was added to one group, as `PipelineGroups` writes it.
+private struct GroupState: Spillable {
+  let bytes: [UInt8]
+
+  init(bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  var memoryBytes: Int { bytes.count + 32 }
+
+  func write(to record: inout RecordWriter, _ spill: Spill) { record.append(octets: bytes) }
+
+  init(_ record: inout RecordReader, _ spill: Spill) throws(MalformedBytes) {
+    bytes = try record.octets()
   }
 }
 

@@ -20,9 +20,12 @@
 /// Ondol's own.
 ///
 /// The first stages, as far as a query can do the same, are carried out as one: indexes serve them.
-/// Rows pass through the other stages one by one. Stages that need all rows at once keep at most
-/// `Options.pipelineMemory` bytes of them. Beyond it the call throws `.resourceExhausted` and names
-/// the stage.
+/// Rows pass through the other stages one by one. Stages that need all rows at once keep
+/// `Options.pipelineMemory` bytes of them, and write the others to a temporary file beside the
+/// database.
+///
+/// Rows that no stage sorts come in the order of the query with the same conditions: by the fields
+/// of its inequalities, then by name. Rows of all documents and groups come as they were found.
 public struct Pipeline: Sendable, Hashable {
   /// The database that is read.
   public let database: Database

@@ -12,6 +12,9 @@ final class PipelineContext {
   private let note: (PipelineRead) throws(DatabaseError) -> Void
   private let mostMemory: Int
   private var memory = 0
+  /// Whether the thread may wait for a disk.
+  private let mayWait: Bool
+  private var spill: Spill?
   private var rowsLeft = PipelineContext.rowsOfBatch
   /// Rows that each stage has passed on, by the place of the stage; for explanations.
   var counts: [Int] = []
@@ -21,8 +24,9 @@ final class PipelineContext {
   /// Bytes of a row, a group or a key beside its values.
   static let overhead = 96
 
+  /// - Parameter mayWait: whether the thread may wait for a disk; nil when it may where rows may.
   init(
-    _ database: Database, _ rows: Rows,
+    _ database: Database, _ rows: Rows, mayWait: Bool? = nil,
     note: @escaping (PipelineRead) throws(DatabaseError) -> Void = { _ in }
   ) {
     self.database = database
@@ -30,6 +34,7 @@ final class PipelineContext {
     self.note = note
     now = Timestamp(unchecked: rows.moment)
     mostMemory = database.pipelineMemory
+    self.mayWait = mayWait ?? rows.mayBlock
   }
 
   func willRead(_ read: PipelineRead) throws(DatabaseError) { try note(read) }
@@ -41,13 +46,43 @@ final class PipelineContext {
     }
   }
 
-  /// Notes that a stage keeps bytes until the end.
+  /// Whether stages may keep so many more bytes.
+  func hasRoom(for bytes: Int) -> Bool { bytes <= mostMemory - memory }
+
+  /// Bytes that a stage keeps before it writes them to the scratch file, even when the others have
+  /// all of the memory: runs of a few rows would be read again and again.
+  var worthSpilling: Int { mostMemory / 16 }
+
+  /// Notes that a stage keeps bytes. One that finds no room for them writes to the scratch file
+  /// first.
+  func keep(_ bytes: Int) { memory += bytes }
+
+  /// Notes that a stage keeps bytes that it cannot write to the scratch file.
   ///
   /// Throws `.resourceExhausted` beyond the memory of `Options.pipelineMemory`.
   func keep(_ bytes: Int, in stage: StaticString) throws(DatabaseError) {
+    guard hasRoom(for: bytes) else { throw exhausted(stage) }
     memory += bytes
-    guard memory > mostMemory else { return }
-    throw DatabaseError(
+  }
+
+  /// The scratch file, for a stage that has no more room.
+  ///
+  /// Throws `.resourceExhausted` when the database has no place for one, and `.cold` when the
+  /// thread may not wait for a disk.
+  func spill(of stage: StaticString) throws(DatabaseError) -> Spill {
+    if let spill { return spill }
+    guard mayWait else { throw .cold }
+    let file = try rethrowing { [database] () throws(EngineError) in
+      try database.engine.makeScratchFile()
+    }
+    guard let file else { throw exhausted(stage) }
+    let made = Spill(file, pieceLength: min(max(mostMemory / 64, 4 << 10), 256 << 10))
+    spill = made
+    return made
+  }
+
+  private func exhausted(_ stage: StaticString) -> DatabaseError {
+    DatabaseError(
       .resourceExhausted,
       "the stage \(stage) keeps more than \(mostMemory) bytes of rows; filter or limit them"
         + " before it, or raise Options.pipelineMemory")

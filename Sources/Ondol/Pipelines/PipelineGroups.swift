@@ -15,6 +15,7 @@ struct AggregateColumn: Sendable {
   let kind: Kind
   /// Whether rows are counted whatever their values.
   let countsRows: Bool
+  private let field: AggregateField
   private let fresh: Aggregator
   private var counts: [Int] = []
   private var numbers: [Aggregator] = []
@@ -24,15 +25,16 @@ struct AggregateColumn: Sendable {
   init(_ kind: Kind, countsRows: Bool) {
     self.kind = kind
     self.countsRows = countsRows
-    // The field only names what is aggregated; values come from expressions.
-    let field = FieldPath(kind.rawValue)
-    fresh =
+    // The path only names what is aggregated; values come from expressions.
+    let path = FieldPath(kind.rawValue)
+    field =
       switch kind {
-      case .average: Aggregator(.average(field))
-      case .minimum: Aggregator(.minimum(field))
-      case .maximum: Aggregator(.maximum(field))
-      default: Aggregator(.sum(field))
+      case .average: .average(path)
+      case .minimum: .minimum(path)
+      case .maximum: .maximum(path)
+      default: .sum(path)
       }
+    fresh = Aggregator(field)
   }
 
   /// Bytes of a new group.
@@ -74,6 +76,39 @@ struct AggregateColumn: Sendable {
       let value = value ?? .null
       guard sets[group].insert(value).inserted else { return 0 }
       return keep(value, in: group) + value.memoryBytes + 40
+    }
+    return 0
+  }
+
+  /// Appends what was added to a group, for `merge(_:into:)`.
+  mutating func write(_ group: Int, to record: inout RecordWriter) {
+    switch kind {
+    case .count, .countIf: record.append(count: counts[group])
+    case .sum, .average, .minimum, .maximum: numbers[group].write(to: &record)
+    case .first, .last, .arrayAgg, .arrayAggDistinct:
+      record.append(count: lists[group].count)
+      for value in lists[group] { record.append(value) }
+    case .countDistinct:
+      record.append(count: sets[group].count)
+      for value in sets[group] { record.append(value) }
+    }
+  }
+
+  /// Adds what `write(_:to:)` has written of later rows to a group; returns the bytes that are kept
+  /// of it.
+  mutating func merge(
+    _ record: inout RecordReader, into group: Int
+  ) throws(MalformedBytes) -> Int {
+    switch kind {
+    case .count, .countIf: counts[group] += try record.count()
+    case .sum, .average, .minimum, .maximum:
+      numbers[group].add(try Aggregator(field, &record))
+    case .first, .last, .countDistinct, .arrayAgg, .arrayAggDistinct:
+      var bytes = 0
+      for _ in 0..<(try record.countOfThings()) {
+        bytes += add(try record.value(), to: group)
+      }
+      return bytes
     }
     return 0
   }
@@ -154,6 +189,26 @@ struct PipelineGroups {
     while placesOfBytes.count <= part { placesOfBytes.append([:]) }
     placesOfBytes[part][bytes] = place
     return bytes.count + 64
+  }
+
+  /// The places of the groups in the order of their keys.
+  var sortedPlaces: [Int] {
+    let order = RowOrder(descending: Array(repeating: false, count: keys.first?.count ?? 0))
+    return keys.indices.sorted { order.compare(keys[$0], keys[$1]) < 0 }
+  }
+
+  /// Appends what was added to a group, for `merge(_:into:)`.
+  mutating func write(_ place: Int, to record: inout RecordWriter) {
+    for index in columns.indices { columns[index].write(place, to: &record) }
+  }
+
+  /// Adds what `write(_:to:)` has written to a group; returns the bytes that are kept of it.
+  mutating func merge(
+    _ record: inout RecordReader, into place: Int
+  ) throws(MalformedBytes) -> Int {
+    var bytes = 0
+    for index in columns.indices { bytes += try columns[index].merge(&record, into: place) }
+    return bytes
   }
 
   /// Adds a row to a group by the values of the columns; returns the bytes that are kept of it.

@@ -62,8 +62,8 @@ extension Pipeline {
   ///
   /// - Throws: `.invalidArgument` for a wrong stage, an unknown function, a wrong number of
   ///   arguments, or a value that cannot be computed; `.resourceExhausted` when a stage would keep
-  ///   more than `Options.pipelineMemory`; `.cancelled` when the task was cancelled; otherwise as
-  ///   `QuerySource.getDocuments()`.
+  ///   more than `Options.pipelineMemory` and has no place or no space for a temporary file;
+  ///   `.cancelled` when the task was cancelled; otherwise as `QuerySource.getDocuments()`.
   /// - Complexity: as the query of the first stages; then O(rows of each stage).
   public func execute() async throws(DatabaseError) -> [PipelineResult] {
     try database.refuseReadInTransaction()

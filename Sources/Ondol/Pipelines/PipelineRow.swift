@@ -49,10 +49,15 @@ struct PipelineRow: Sendable {
     }
   }
 
+  /// The bytes of the document while nothing has changed it.
+  var storedRow: StoredRow? {
+    if case .document(let contents) = form, case .row(let row) = contents.form { row } else { nil }
+  }
+
   /// The approximate memory in bytes.
   var memoryBytes: Int {
     switch form {
-    case .document(let contents): contents.storedLength + 96
+    case .document(let contents): contents.storedLength + 256
     case .fields(let fields): fields.memoryBytes + 96
     }
   }

@@ -1,5 +1,5 @@
-// Stages that keep rows until the last one has come: sort, find_nearest and window. A sort before a
-// limit keeps only about as many rows as the limit.
+// Stages that pass rows on only after the last one has come: sort, find_nearest and window. A sort
+// before a limit keeps only about as many rows as the limit.
 
 /// Compares rows by values and directions: absent values first, then in the order of values.
 struct RowOrder: Sendable {
@@ -14,65 +14,10 @@ struct RowOrder: Sendable {
   }
 }
 
-/// Rows with the values that they are sorted by, and their position before, which decides ties.
-struct SortedRows {
-  private struct Entry {
-    var keys: [Value?]
-    var place: Int
-    var row: PipelineRow
-    var bytes: Int
-  }
-
-  private let order: RowOrder
-  private let stage: StaticString
-  private let context: PipelineContext
-  /// Rows that are wanted; the others may be dropped.
-  private let limit: Int
-  private var entries: [Entry] = []
-  private var seen = 0
-
-  init(_ order: RowOrder, limit: Int, in stage: StaticString, _ context: PipelineContext) {
-    self.order = order
-    self.limit = limit
-    self.stage = stage
-    self.context = context
-  }
-
-  mutating func add(_ row: PipelineRow, keys: [Value?]) throws(DatabaseError) {
-    let bytes =
-      row.memoryBytes + keys.reduce(PipelineContext.overhead) { $0 + ($1?.memoryBytes ?? 0) + 24 }
-    try context.keep(bytes, in: stage)
-    entries.append(Entry(keys: keys, place: seen, row: row, bytes: bytes))
-    seen += 1
-    let (most, overflow) = limit.multipliedReportingOverflow(by: 2)
-    if !overflow, entries.count > max(most, 1_024) { shrink() }
-  }
-
-  /// Drops the rows that cannot be among the wanted ones any more.
-  private mutating func shrink() {
-    sort()
-    for entry in entries.dropFirst(limit) { context.release(entry.bytes) }
-    entries.removeSubrange(min(limit, entries.count)...)
-  }
-
-  private mutating func sort() {
-    entries.sort { left, right in
-      let compared = order.compare(left.keys, right.keys)
-      return compared != 0 ? compared < 0 : left.place < right.place
-    }
-  }
-
-  /// The wanted rows with their keys, in order.
-  mutating func finish() -> [(row: PipelineRow, keys: [Value?])] {
-    shrink()
-    return entries.map { ($0.row, $0.keys) }
-  }
-}
-
 /// `sort`: rows in the order of expressions.
 final class SortOperator: RowSink {
   private let keys: StageExpressions
-  private var rows: SortedRows
+  private var rows: SortedRows<PipelineRow>
   private let next: any RowSink
 
   /// - Parameter limit: rows that the stages after it want.
@@ -91,7 +36,8 @@ final class SortOperator: RowSink {
   }
 
   func finish() throws(DatabaseError) {
-    for (row, _) in rows.finish() { guard try next.take(row) else { break } }
+    var sorted = try rows.finish()
+    while let row = try sorted.next() { guard try next.take(row.payload) else { break } }
     try next.finish()
   }
 }
@@ -101,7 +47,7 @@ final class SortOperator: RowSink {
 final class NearestOperator: RowSink {
   private let search: NearestSearch
   private let field: StageExpressions
-  private var rows: SortedRows
+  private var rows: SortedRows<PipelineRow>
   private let next: any RowSink
 
   init(
@@ -126,12 +72,13 @@ final class NearestOperator: RowSink {
   }
 
   func finish() throws(DatabaseError) {
-    for (row, keys) in rows.finish() {
-      var found = row
-      if let name = search.distanceField, let distance = keys[0] {
-        var fields = row.fields
+    var sorted = try rows.finish()
+    while let row = try sorted.next() {
+      var found = row.payload
+      if let name = search.distanceField, let distance = row.keys[0] {
+        var fields = found.fields
         fields.set(distance, at: name)
-        found = PipelineRow(row, fields: fields)
+        found = PipelineRow(found, fields: fields)
       }
       guard try next.take(found) else { break }
     }
@@ -144,9 +91,10 @@ final class WindowOperator: RowSink {
   private let keys: StageExpressions
   private let groupCount: Int
   private let order: RowOrder
-  private var rows: SortedRows
+  private var rows: SortedRows<PipelineRow>
   private let windows: [AliasedWindow]
   private let operands: StageExpressions
+  private let context: PipelineContext
   private let next: any RowSink
 
   init(
@@ -162,6 +110,7 @@ final class WindowOperator: RowSink {
       descending: groups.map { _ in false } + orders.map(\.descending))
     rows = SortedRows(order, limit: .max, in: "window", context)
     self.windows = windows
+    self.context = context
     operands = try StageExpressions(windows.map(\.window.operand), of: "window", context)
     self.next = next
   }
@@ -172,70 +121,130 @@ final class WindowOperator: RowSink {
   }
 
   func finish() throws(DatabaseError) {
-    let sorted = rows.finish()
+    var sorted = try rows.finish()
     let groups = RowOrder(descending: Array(order.descending.prefix(groupCount)))
-    var start = 0
-    while start < sorted.count {
-      var end = start + 1
-      while end < sorted.count, groups.compare(sorted[start].keys, sorted[end].keys) == 0 {
-        end += 1
+    // Totals are known only after the last row of a group.
+    if windows.contains(where: \.window.isOfWholeGroup) {
+      var group = WindowGroup(operands, windows.map(\.window.kind), context)
+      var isFull = false
+      while !isFull, let row = try sorted.next() {
+        if let last = group.lastKeys, groups.compare(last, row.keys) != 0 {
+          isFull = try !passAll(of: &group)
+        }
+        if !isFull { try group.add(row) }
       }
-      guard try pass(sorted[start..<end]) else { break }
-      start = end
+      if !isFull { _ = try passAll(of: &group) }
+    } else {
+      var state = WindowState(windows.map(\.window.kind))
+      while let row = try sorted.next() {
+        if let last = state.lastKeys, groups.compare(last, row.keys) != 0 {
+          context.release(state.lagBytes)
+          state = WindowState(windows.map(\.window.kind))
+        }
+        guard try pass(row, &state) else { break }
+      }
     }
     try next.finish()
   }
 
-  /// Passes on the rows of one group.
-  private func pass(
-    _ group: ArraySlice<(row: PipelineRow, keys: [Value?])>
-  ) throws(DatabaseError) -> Bool {
-    var values: [[Value?]] = []
-    values.reserveCapacity(group.count)
-    for (row, _) in group { values.append(try operands.values(of: row)) }
-    var state = WindowState(windows.map(\.window.kind), values)
-    var previous: [Value?]?
-    for (place, entry) in group.enumerated() {
-      let isEqual = previous.map { order.compare($0, entry.keys) == 0 } ?? false
-      previous = entry.keys
-      var fields = entry.row.fields
-      for (index, value) in state.next(at: place, isEqualToPrevious: isEqual).enumerated() {
-        fields.set(value, at: windows[index].name)
-      }
-      guard try next.take(PipelineRow(entry.row, fields: fields)) else { return false }
+  private func passAll(of group: inout WindowGroup) throws(DatabaseError) -> Bool {
+    var (rows, state) = try group.finish()
+    while let row = try rows.next() {
+      guard try pass(row, &state) else { return false }
     }
+    context.release(state.lagBytes)
     return true
+  }
+
+  private func pass(
+    _ row: SortedRow<PipelineRow>, _ state: inout WindowState
+  ) throws(DatabaseError) -> Bool {
+    let values = try operands.values(of: row.payload)
+    let kept = state.lagBytes
+    let results = state.next(values, row.keys, order)
+    try context.keep(state.lagBytes - kept, in: "window")
+    var fields = row.payload.fields
+    for (index, value) in results.enumerated() { fields.set(value, at: windows[index].name) }
+    return try next.take(PipelineRow(row.payload, fields: fields))
+  }
+}
+
+/// The rows of one group until all have come, and the totals of their values.
+private struct WindowGroup {
+  private let operands: StageExpressions
+  private let kinds: [PipelineWindow.Kind]
+  private let context: PipelineContext
+  private var rows: SortedRows<PipelineRow>
+  private var totals: [Aggregator]
+  private(set) var lastKeys: [Value?]?
+
+  init(
+    _ operands: StageExpressions, _ kinds: [PipelineWindow.Kind], _ context: PipelineContext
+  ) {
+    self.operands = operands
+    self.kinds = kinds
+    self.context = context
+    (rows, totals) = Self.fresh(kinds, context)
+  }
+
+  /// They come in their order, so that there is nothing to compare but their places.
+  private static func fresh(
+    _ kinds: [PipelineWindow.Kind], _ context: PipelineContext
+  ) -> (SortedRows<PipelineRow>, [Aggregator]) {
+    (
+      SortedRows(RowOrder(descending: []), limit: .max, in: "window", context),
+      kinds.map { _ in WindowState.sum }
+    )
+  }
+
+  mutating func add(_ row: SortedRow<PipelineRow>) throws(DatabaseError) {
+    let values = try operands.values(of: row.payload)
+    for index in kinds.indices { totals[index].add(values[index]) }
+    lastKeys = row.keys
+    try rows.add(row.payload, keys: row.keys)
+  }
+
+  /// The rows so far, and the state that knows their totals. After that the group is empty.
+  mutating func finish() throws(DatabaseError) -> (SortedReading<PipelineRow>, WindowState) {
+    let reading = try rows.finish()
+    let state = WindowState(kinds, totals: totals.map(\.result))
+    (rows, totals) = Self.fresh(kinds, context)
+    lastKeys = nil
+    return (reading, state)
   }
 }
 
 /// The windows of one group as its rows pass.
 private struct WindowState {
+  static let sum = Aggregator(.sum(FieldPath("sum")))
+
   private let kinds: [PipelineWindow.Kind]
-  private let values: [[Value?]]
   private var sums: [Aggregator]
-  private var totals: [Value?]
+  private let totals: [Value?]
+  /// For each window the values of the rows before, as far as it looks back, the earliest at
+  /// `place % count`.
+  private var earlier: [[Value?]]
+  private(set) var lastKeys: [Value?]?
+  /// Bytes of the values in `earlier`.
+  private(set) var lagBytes = 0
+  private var place = 0
   private var rank = 0
   private var denseRank = 0
 
-  init(_ kinds: [PipelineWindow.Kind], _ values: [[Value?]]) {
+  init(_ kinds: [PipelineWindow.Kind], totals: [Value?] = []) {
     self.kinds = kinds
-    self.values = values
-    let fresh = Aggregator(.sum(FieldPath("sum")))
-    sums = kinds.map { _ in fresh }
-    totals = kinds.indices.map { index in
-      guard case .total = kinds[index] else { return nil }
-      var total = fresh
-      for row in values { total.add(row[index]) }
-      return total.result
-    }
+    self.totals = totals
+    sums = kinds.map { _ in Self.sum }
+    earlier = kinds.map { _ in [] }
   }
 
-  /// The windows' values for the row at a place.
-  mutating func next(at place: Int, isEqualToPrevious: Bool) -> [Value?] {
-    if !isEqualToPrevious {
+  /// The windows' values for the next row.
+  mutating func next(_ values: [Value?], _ keys: [Value?], _ order: RowOrder) -> [Value?] {
+    if lastKeys.map({ order.compare($0, keys) != 0 }) ?? true {
       rank = place + 1
       denseRank += 1
     }
+    lastKeys = keys
     var result: [Value?] = []
     for index in kinds.indices {
       switch kinds[index] {
@@ -243,17 +252,34 @@ private struct WindowState {
       case .rank: result.append(.integer(Int64(rank)))
       case .denseRank: result.append(.integer(Int64(denseRank)))
       case .runningSum:
-        sums[index].add(values[place][index])
+        sums[index].add(values[index])
         result.append(sums[index].result)
       case .total: result.append(totals[index])
-      case .lag(_, let count): result.append(place < count ? nil : values[place - count][index])
+      case .lag(_, let count): result.append(lag(values[index], count, in: index))
       }
     }
+    place += 1
     return result
+  }
+
+  /// The value that many rows before, instead of which this one is kept.
+  private mutating func lag(_ value: Value?, _ count: Int, in index: Int) -> Value? {
+    lagBytes += (value?.memoryBytes ?? 0) + Value.inlineBytes
+    guard place >= count else {
+      earlier[index].append(value)
+      return nil
+    }
+    let old = earlier[index][place % count]
+    earlier[index][place % count] = value
+    lagBytes -= (old?.memoryBytes ?? 0) + Value.inlineBytes
+    return old
   }
 }
 
 extension PipelineWindow {
+  /// Whether its value depends on later rows of the group.
+  fileprivate var isOfWholeGroup: Bool { if case .total = kind { true } else { false } }
+
   /// The expression whose values the window uses; null when it uses none.
   fileprivate var operand: PipelineExpression {
     switch kind {

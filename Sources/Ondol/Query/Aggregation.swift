@@ -119,6 +119,39 @@ struct Aggregator: Sendable {
     self.count = count
   }
 
+  /// Continues an aggregate that `write(to:)` has written.
+  init(_ field: AggregateField, _ record: inout RecordReader) throws(MalformedBytes) {
+    self.init(field)
+    count = try record.count()
+    switch kind {
+    case .count: break
+    case .sum, .average:
+      let low = try record.word()
+      integers = Int128(truncatingIfNeeded: try record.word()) << 64 | Int128(low)
+      doubleCount = try record.count()
+      if doubleCount > 0 { doubles = try ExactSum(&record) }
+      decimalCount = try record.count()
+      if decimalCount > 0 { decimals = try DecimalSum(&record) }
+    case .minimum, .maximum: extreme = try record.value()
+    }
+  }
+
+  /// Appends what was added so far, for a later `init(_:_:)`. Nothing may have been removed.
+  mutating func write(to record: inout RecordWriter) {
+    record.append(count: count)
+    switch kind {
+    case .count: break
+    case .sum, .average:
+      record.append(word: UInt64(truncatingIfNeeded: integers))
+      record.append(word: UInt64(truncatingIfNeeded: integers >> 64))
+      record.append(count: doubleCount)
+      if doubleCount > 0 { doubles.write(to: &record) }
+      record.append(count: decimalCount)
+      if decimalCount > 0 { decimals.write(placesTo: &record) }
+    case .minimum, .maximum: record.append(extreme)
+    }
+  }
+
   /// Adds a document; `value` is nil when it lacks the field, or for a count.
   mutating func add(_ value: Value?) {
     switch kind {

@@ -4,6 +4,8 @@
 // room for carries. It is the small superaccumulator of R. M. Neal, "Fast exact summation using
 // small and large superaccumulators" (2015).
 
+internal import OndolEngine
+
 /// The exact sum of doubles.
 struct ExactSum: LongSum {
   /// Place `i` counts 2^(32 i - 1074), from -2^63 on.
@@ -18,6 +20,25 @@ struct ExactSum: LongSum {
   private static let placeCount = 68
   /// Each number adds less than 2^52 to a place, which is below 2^33 once it is settled.
   private static let mostUnsettled = 1 << 10
+
+  /// A sum without numbers.
+  init() {}
+
+  /// Reads a sum that `write(to:)` has written.
+  init(_ record: inout RecordReader) throws(MalformedBytes) {
+    infinities = try record.count()
+    negativeInfinities = try record.count()
+    notNumbers = try record.count()
+    try read(places: Self.placeCount, from: &record)
+  }
+
+  /// Appends the sum of numbers none of which was removed.
+  mutating func write(to record: inout RecordWriter) {
+    record.append(count: infinities)
+    record.append(count: negativeInfinities)
+    record.append(count: notNumbers)
+    write(placesTo: &record)
+  }
 
   mutating func add(_ number: Double) { add(number, times: 1) }
 

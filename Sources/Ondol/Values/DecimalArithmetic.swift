@@ -2,6 +2,8 @@
 // double's value is an integer times a power of two, which may have a thousand decimal digits. So a
 // decimal is compared with the doubles around it instead, in integers of any length.
 
+internal import OndolEngine
+
 // MARK: - Doubles
 
 extension DecimalValue {
@@ -159,6 +161,14 @@ struct DecimalSum: LongSum {
   private static let lowest = -135
   private static let base: Int64 = 1_000_000_000
   private static let mostUnsettled = 1 << 30
+
+  /// A sum without numbers.
+  init() {}
+
+  /// Reads a sum that `write(placesTo:)` has written.
+  init(_ record: inout RecordReader) throws(MalformedBytes) {
+    try read(places: Self.placeCount, from: &record)
+  }
 
   mutating func add(_ number: DecimalValue) { add(number, isTaken: false) }
 

@@ -5,7 +5,7 @@ extension FileNumber {
   static func ofFile(_ name: String) -> FileNumber? {
     parse(name, prefix: "LOG-") ?? parse(name, prefix: "MANIFEST-")
       ?? parse(name, suffix: ".seg") ?? parse(name, suffix: ".val")
-      ?? ContentFile.parse(name)?.1
+      ?? ContentFile.parse(name)?.1 ?? parse(name, suffix: ".scratch")
   }
 
   /// Whether a database uses files with this name, numbered or not.

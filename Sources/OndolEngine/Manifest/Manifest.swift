@@ -322,8 +322,8 @@ final class Manifest: @unchecked Sendable {
     }
   }
 
-  /// Removes this database's files that the manifest does not list: remains of flushes, merges and
-  /// rotations.
+  /// Removes this database's files that the manifest does not list: remains of flushes, merges,
+  /// rotations and reads.
   func removeUnnamed(_ names: [String]) throws(EngineError) {
     let current = superblock.manifest
     for name in names {
@@ -337,8 +337,8 @@ final class Manifest: @unchecked Sendable {
         } else if let values = FileNumber.parse(name, suffix: ".val") {
           !state.references(valueFile: values)
         } else {
-          // What a crash left of the reserve. The first commit creates it again.
-          name == SpaceReserve.name
+          // What a crash left of the reserve, which the first commit creates again, and of a read.
+          name == SpaceReserve.name || FileNumber.parse(name, suffix: ".scratch") != nil
         }
       guard isDead else { continue }
       // The record of that must not be lost once the file is gone.

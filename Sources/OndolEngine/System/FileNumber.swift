@@ -19,6 +19,7 @@ package struct FileNumber: RawRepresentable, Sendable, Hashable, Comparable {
   package var valueFileName: String { "\(rawValue).val" }
   package var packName: String { "\(rawValue).pack" }
   package var contentFileName: String { "\(rawValue).content" }
+  package var scratchName: String { "\(rawValue).scratch" }
   var logName: String { "LOG-\(rawValue)" }
   var manifestName: String { "MANIFEST-\(rawValue)" }
 

@@ -97,6 +97,8 @@ enum SealedFile: UInt8, Sendable {
   case content = 6
   /// The first and the last key of a segment of a keyed group, which are in the manifest.
   case bounds = 7
+  /// Intermediate rows of a read, which no later one uses.
+  case scratch = 8
 }
 
 /// The type of an encrypted unit in a file of blocks. The numbers are part of the format.

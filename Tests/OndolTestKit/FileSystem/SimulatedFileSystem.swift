@@ -155,7 +155,7 @@ extension SimulatedFileSystem.State {
   /// The largest possible length of a file.
   func room(in number: Int) -> Int {
     guard let capacity else { return .max }
-    let extent = storage.files[number]?.extent ?? 0
+    let extent = storage.isNamed(number) ? storage.files[number]?.extent ?? 0 : 0
     return extent + max(0, capacity - storage.used)
   }
 

@@ -214,6 +214,11 @@ package struct SimulatedStorage: Sendable {
     }
   }
 
+  /// Whether a directory has the file under a name.
+  func isNamed(_ number: Int) -> Bool {
+    directories.values.contains { $0.current.values.contains(number) }
+  }
+
   mutating func makeNumber() -> Int {
     nextNumber += 1
     return nextNumber
