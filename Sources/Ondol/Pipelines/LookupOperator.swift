@@ -1,7 +1,7 @@
 // `lookup`: documents joined to each row, by a reference that the row has, or by a value that
 // equals a field of another collection's documents. The latter keeps that collection's documents by
-// this value, read once. When they do not fit the memory, both sides are sorted by the value, joined
-// as they come, and the rows sorted back.
+// this value, read once. When they do not fit the memory, both sides are sorted by the value,
+// joined as they come, and the rows sorted back.
 
 internal import OndolEngine
 

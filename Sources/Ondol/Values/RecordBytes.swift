@@ -156,8 +156,9 @@ struct RecordReader {
     let count = try countOfThings()
     var fields = [String: Value](minimumCapacity: count)
     for _ in 0..<count {
+      // They were the names of a dictionary, so no two are spellings of one.
       let name = try text()
-      fields[name] = try present(depth)
+      fields.updateValue(try present(depth), forKey: name)
     }
     return fields
   }
