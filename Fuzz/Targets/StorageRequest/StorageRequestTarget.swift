@@ -31,7 +31,7 @@
         "--b\r\nContent-Type: application/json\r\n\r\n{\"name\":\"n\",\"metadata\":{\"k\":\"v\"}}\r\n"
         + "--b\r\nContent-Type: image/png\r\n\r\nbytes\r\n--b--"
       let compose = #"{"sourceObjects":[{"name":"a/b"},{"name":"a-b","generation":"1"}]}"#
-      let id = String(repeating: "0", count: 64)
+      let id = String(repeating: "0", count: 48)
       return [
         "GET /storage/v1/b/bkt/o?prefix=a&delimiter=/&maxResults=1&startOffset=a\r\n\r\n",
         "GET /storage/v1/b/bkt/o?pageToken=YS9i\r\n\r\n",

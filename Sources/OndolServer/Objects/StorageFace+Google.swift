@@ -140,9 +140,9 @@
           throw StorageFailure.invalid("A source object has no name.")
         }
         var conditions = ObjectConditions()
-        conditions.generation = try source["generation"].map(Self.number)
-        conditions.generationMatch = try source["objectPreconditions"]?["ifGenerationMatch"]
-          .map(Self.number)
+        conditions.generation = try Self.number(source["generation"])
+        conditions.generationMatch = try Self.number(
+          source["objectPreconditions"]?["ifGenerationMatch"])
         named.append((name, conditions))
       }
       var metadata = StorageMetadata()
@@ -154,8 +154,9 @@
       return .json(object, target.bucket, origin(of: call))
     }
 
-    /// A number of 64 bits, which may be a text.
-    private static func number(_ value: Value) throws(StorageFailure) -> Int64 {
+    /// A number of 64 bits, which may be a text; nil for a field that is not there.
+    private static func number(_ value: Value?) throws(StorageFailure) -> Int64? {
+      guard let value, !value.isNull else { return nil }
       if let number = value.integer, number >= 0 { return number }
       guard let number = value.string.flatMap({ byteCount($0) }) else {
         throw .invalid("A generation is not a number.")

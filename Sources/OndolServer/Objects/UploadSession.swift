@@ -13,7 +13,7 @@
     /// How long an upload may take, in microseconds.
     static let lifetime: Int64 = 7 * 86_400 * 1_000_000
 
-    /// Nobody can guess it.
+    /// Nobody can guess it. With a stretch's number it is a plain id, which has up to 64 bytes.
     let id: String
     var place: ObjectPlace
     /// The object's metadata, but for the facts.
@@ -36,7 +36,7 @@
       _ expected: ExpectedChecksums, by caller: Principal, total: Int?
     ) {
       var random = SystemRandomNumberGenerator()
-      id = (0..<4).map { _ in
+      id = (0..<3).map { _ in
         let digits = String(random.next(), radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
       }.joined()
@@ -58,7 +58,7 @@
 
     /// Whether a text can be an id.
     static func isID(_ text: String) -> Bool {
-      text.utf8.count == 64
+      text.utf8.count == 48
         && text.utf8.allSatisfy {
           (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
             || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
