@@ -28,7 +28,8 @@
 
     static func seeds() -> [[UInt8]] {
       let parts =
-        "--b\r\nContent-Type: application/json\r\n\r\n{\"name\":\"n\",\"metadata\":{\"k\":\"v\"}}\r\n"
+        "--b\r\nContent-Type: application/json\r\n\r\n"
+        + "{\"name\":\"n\",\"metadata\":{\"k\":\"v\"}}\r\n"
         + "--b\r\nContent-Type: image/png\r\n\r\nbytes\r\n--b--"
       let compose = #"{"sourceObjects":[{"name":"a/b"},{"name":"a-b","generation":"1"}]}"#
       let id = String(repeating: "0", count: 48)
@@ -37,7 +38,8 @@
         "GET /storage/v1/b/bkt/o?pageToken=YS9i\r\n\r\n",
         "GET /storage/v1/b/bkt/o/a%2Fb?alt=media\r\nRange: bytes=1-2\r\nIf-None-Match: *\r\n\r\n",
         "GET /storage/v1/b/bkt/o/..%2F%00?ifGenerationMatch=0\r\n\r\n",
-        "POST /upload/storage/v1/b/bkt/o?uploadType=media&name=x\r\nX-Goog-Hash: crc32c=AAAA\r\n\r\nhi",
+        "POST /upload/storage/v1/b/bkt/o?uploadType=media&name=x\r\n"
+          + "X-Goog-Hash: crc32c=AAAA\r\n\r\nhi",
         "POST /upload/storage/v1/b/bkt/o?uploadType=multipart\r\n"
           + "Content-Type: multipart/related; boundary=b\r\n\r\n\(parts)",
         "POST /upload/storage/v1/b/bkt/o?uploadType=resumable&name=x\r\n"

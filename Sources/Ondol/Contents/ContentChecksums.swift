@@ -1,6 +1,6 @@
-// The checksums that Google's clients of storage compare: CRC32C and MD5. They detect accidents, not
-// forgeries, and Ondol itself relies on SHA-256. A server computes them while bytes arrive, because
-// later it would have to read all bytes again.
+// The checksums that Google's clients of storage compare: CRC32C and MD5. They detect accidents,
+// not forgeries, and Ondol itself relies on SHA-256. A server computes them while bytes arrive,
+// because later it would have to read all bytes again.
 
 internal import Crypto
 internal import OndolEngine

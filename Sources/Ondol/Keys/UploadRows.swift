@@ -1,6 +1,6 @@
 // Where a server keeps uploads that are not complete. They are documents, so they survive a crash,
-// hold the bytes that have arrived, and end by themselves. Who knows an upload's id may continue it,
-// so their collection has a name that no app and no client can use.
+// hold the bytes that have arrived, and end by themselves. Who knows an upload's id may continue
+// it, so their collection has a name that no app and no client can use.
 //
 //   __uploads__/ID                an upload; the server decides about its fields
 //   __uploads__/ID+000000000001   bytes of it

@@ -1,6 +1,6 @@
-// Bytes that a server receives for an object, before the transaction that stores it. They are staged
-// once, however often the transaction runs. So what a caller may do is decided in the transaction
-// that commits the object, and costs no second copy of the bytes.
+// Bytes that a server receives for an object, before the transaction that stores it. They are
+// staged once, however often the transaction runs. So what a caller may do is decided in the
+// transaction that commits the object, and costs no second copy of the bytes.
 
 internal import OndolEngine
 

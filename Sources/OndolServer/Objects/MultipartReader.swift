@@ -1,6 +1,6 @@
-// Bodies of several parts, piece by piece: an object's metadata and its bytes in one request, or the
-// calls of a batch. A part's bytes are passed on as they come, so a part may be of any length; its
-// headers may not.
+// Bodies of several parts, piece by piece: an object's metadata and its bytes in one request, or
+// the calls of a batch. A part's bytes are passed on as they come, so a part may be of any length;
+// its headers may not.
 
 #if Server
   /// Reads the parts of a body.

@@ -1,5 +1,5 @@
-// What a call wants of the object that it is about: generations, metagenerations, and tags. They are
-// checked in the transaction that changes the object.
+// What a call wants of the object that it is about: generations, metagenerations, and tags. They
+// are checked in the transaction that changes the object.
 
 #if Server
   import Ondol

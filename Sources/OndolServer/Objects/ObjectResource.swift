@@ -1,5 +1,5 @@
-// Objects as both protocols show them, and metadata as clients send it. Numbers of 64 bits are texts
-// there, as everywhere in Google's JSON.
+// Objects as both protocols show them, and metadata as clients send it. Numbers of 64 bits are
+// texts there, as everywhere in Google's JSON.
 
 #if Server
   import Foundation
@@ -13,8 +13,8 @@
   }
 
   extension StorageMetadata {
-    /// The name of the custom metadata that has the download tokens, with commas between them. It is
-    /// Firebase's, so that administrators can set it by Google Cloud Storage's interface.
+    /// The name of the custom metadata that has the download tokens, with commas between them. It
+    /// is Firebase's, so that administrators can set it by Google Cloud Storage's interface.
     static let tokensName = "firebaseStorageDownloadTokens"
 
     /// The type of an object that nobody gave one.

@@ -1,5 +1,5 @@
-// Google Cloud Storage's JSON interface, as its clients call it. What it has and a database's storage
-// has not, such as access lists and versions, is refused.
+// Google Cloud Storage's JSON interface, as its clients call it. What it has and a database's
+// storage has not, such as access lists and versions, is refused.
 
 #if Server
   import Foundation

@@ -1,5 +1,5 @@
-// Errors as Google's clients of storage know them: a status of HTTP, and a text. One table gives each
-// error of the database its status.
+// Errors as Google's clients of storage know them: a status of HTTP, and a text. One table gives
+// each error of the database its status.
 
 #if Server
   import Ondol

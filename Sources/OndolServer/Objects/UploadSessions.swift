@@ -1,6 +1,6 @@
 // The uploads of a database that are not complete: beginning one, adding what arrives, and making
-// the object of it. Each step is a transaction, so of two requests that continue one upload at once,
-// one finds that the other was first.
+// the object of it. Each step is a transaction, so of two requests that continue one upload at
+// once, one finds that the other was first.
 
 #if Server
   import Ondol

@@ -1,5 +1,5 @@
-// Storage's calls against a model: objects in a dictionary. Random calls with and without conditions
-// have the same outcome in both, and lists are what sorting the names gives.
+// Storage's calls against a model: objects in a dictionary. Random calls with and without
+// conditions have the same outcome in both, and lists are what sorting the names gives.
 
 #if Server
   import Crypto

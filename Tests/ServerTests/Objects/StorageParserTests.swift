@@ -1,4 +1,5 @@
-// What strangers send and the parsers make of it: ranges, bodies of several parts, paths and tokens.
+// What strangers send and the parsers make of it: ranges, bodies of several parts, paths and
+// tokens.
 
 #if Server
   import OndolTestKit
