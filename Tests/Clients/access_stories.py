@@ -3,8 +3,7 @@ tokens, against rules.
 
     access_stories.py ONDOL DIRECTORY [STORY...]
 
-As firestore_stories.py, on a server that other machines could reach. Status 1 when a story did not
-end well.
+The server is one that other machines could reach. See stories.py.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ import json
 import os
 import pathlib
 import queue
-import re
 import secrets
-import signal
 import socket
 import ssl
 import subprocess
 import sys
-import traceback
 import urllib.error
 import urllib.request
 
-PATIENCE = 30
+from stories import PATIENCE, ServerProcess, expect, run
+
 PROJECT = "shop"
 RULES = """rules_version = '2';
 service cloud.firestore {
@@ -39,7 +36,7 @@ service cloud.firestore {
 """
 
 
-class Server:
+class Server(ServerProcess):
     """`ondol serve` with a certificate, an administrators' token, and rules."""
 
     def __init__(
@@ -47,7 +44,7 @@ class Server:
     ) -> None:
         self.program, folder = program, pathlib.Path(directory)
         self.folder, self.audit = folder, folder / "audit.jsonl"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         if certified_as:
             # Clients in this process trust one certificate.
             self.certificate, self.key = certified_as.certificate, certified_as.key
@@ -63,26 +60,14 @@ class Server:
         self.token_file, self.rules = folder / "token", folder / "firestore.rules"
         self.token_file.write_text(self.token)
         self.rules.write_text(RULES)
-        self.process = subprocess.Popen(
-            [program, "serve", folder / "shop.ondol", "--listen", "0.0.0.0", "--tls-cert",
-             self.certificate, "--tls-key", self.key, "--admin-token-file", self.token_file, "--rules",
-             self.rules, "--port-firestore", "0", "--port-auth", "0", "--port-database", "0",
-             "--audit-log", self.audit, *options],
-            stdout=subprocess.PIPE, text=True)
-        self.port, self.auth_port, self.tree_port = (self.listening() for _ in range(3))
+        self.launch(
+            program, folder / "shop.ondol", "--listen", "0.0.0.0", "--tls-cert", self.certificate,
+            "--tls-key", self.key, "--admin-token-file", self.token_file, "--rules", self.rules,
+            "--port-firestore", 0, "--port-auth", 0, "--port-database", 0, "--audit-log",
+            self.audit, *options)
+        self.port, self.auth_port, self.tree_port = (self.address(r"\w+")[1] for _ in range(3))
         # gRPC reads it when the first channel is made.
         os.environ["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] = str(self.certificate)
-
-    def listening(self) -> int:
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"export \w+=0\.0\.0\.0:(\d+)\n", line)
-        if not found:
-            raise RuntimeError(f"the server did not say where it listens: {line!r}")
-        return int(found[1])
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE)
 
     def sign_up(self) -> tuple[str, str]:
         """A new person's uid and ID token."""
@@ -143,11 +128,6 @@ class Server:
         return subprocess.run(
             [self.program, "rules", "deploy", f"https://localhost:{self.port}/{PROJECT}", file,
              "--certificates", self.certificate, *options], capture_output=True, text=True)
-
-
-def expect(condition, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)
 
 
 def refused(action, name: str = "PermissionDenied") -> None:
@@ -299,26 +279,5 @@ STORIES = [
 ]
 
 
-def main() -> int:
-    program, directory, *names = sys.argv[1:]
-    stories = [s for s in STORIES if not names or s.__name__ in names]
-    if not stories:
-        return 0
-    server = Server(program, directory)
-    failed = 0
-    for story in stories:
-        try:
-            story(server)
-            print(f"ok      {story.__name__}")
-        except Exception:
-            failed += 1
-            print(f"FAILED  {story.__name__}")
-            traceback.print_exc()
-    if server.stop() != 0:
-        failed += 1
-        print("  the server did not end well")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(STORIES, Server))

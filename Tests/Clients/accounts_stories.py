@@ -3,7 +3,7 @@ calls as Firebase's clients make them.
 
     accounts_stories.py ONDOL DIRECTORY [STORY...]
 
-As firestore_stories.py, on another server. Status 1 when a story did not end well.
+See stories.py.
 """
 
 from __future__ import annotations
@@ -11,50 +11,33 @@ from __future__ import annotations
 import base64
 import json
 import os
-import pathlib
 import re
-import signal
-import subprocess
 import sys
-import traceback
 import urllib.error
 import urllib.request
 
 import firebase_admin
 from firebase_admin import auth
 
-PATIENCE = 30
+from stories import PATIENCE, ServerProcess, expect, expect_error, run
+
 PROJECT = "stories"
 
 
-class Server:
+class Server(ServerProcess):
     """`ondol serve --many`, which can be killed and started again on the same port."""
 
     def __init__(self, program: str, directory: str) -> None:
         self.program, self.directory, self.port = program, directory, 0
-        self.process: subprocess.Popen | None = None
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [self.program, "serve", "--many", self.directory, "--port-firestore", "0",
-             "--port-auth", str(self.port), "--insecure-emulator"],
-            stdout=subprocess.PIPE, text=True)
-        self.process.stdout.readline()
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"export FIREBASE_AUTH_EMULATOR_HOST=(127\.0\.0\.1:(\d+))\n", line)
-        if not found:
-            raise RuntimeError(f"the server did not say where it listens: {line!r}")
-        self.port = int(found[2])
-        os.environ["FIREBASE_AUTH_EMULATOR_HOST"] = found[1]
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE)
+        self.launch(
+            self.program, "--many", self.directory, "--port-firestore", 0, "--port-auth",
+            self.port, "--insecure-emulator")
+        self.address("FIRESTORE_EMULATOR_HOST")
+        host, self.port = self.address("FIREBASE_AUTH_EMULATOR_HOST")
+        os.environ["FIREBASE_AUTH_EMULATOR_HOST"] = host
 
     def post(self, path: str, body: dict, headers: dict | None = None) -> tuple[int, dict]:
         request = urllib.request.Request(
@@ -85,19 +68,6 @@ class Server:
 
 class Refused(Exception):
     """An error of Firebase's calls, by its name."""
-
-
-def expect(truth: bool, words: str) -> None:
-    if not truth:
-        raise AssertionError(words)
-
-
-def expect_error(kind, body) -> Exception:
-    try:
-        body()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 # The stories.
@@ -194,27 +164,11 @@ STORIES = [
 ]
 
 
-def main() -> int:
-    program, directory, *wanted = sys.argv[1:]
-    pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+def start(program: str, directory: str) -> Server:
     server = Server(program, directory)
     firebase_admin.initialize_app(options={"projectId": PROJECT})
-    failed = 0
-    for story in STORIES:
-        if wanted and story.__name__ not in wanted:
-            continue
-        try:
-            story(server)
-            print(f"ok      {story.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED  {story.__name__}\n{traceback.format_exc()}", flush=True)
-    status = server.stop()
-    if status not in (0, 130):
-        failed += 1
-        print(f"FAILED  the server ended with {status}")
-    return 1 if failed else 0
+    return server
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(STORIES, start))

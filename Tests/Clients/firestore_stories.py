@@ -2,59 +2,38 @@
 
     firestore_stories.py ONDOL DIRECTORY [STORY...]
 
-Starts ONDOL as a server on databases in DIRECTORY, runs each story in a collection of its own, and
-names the failed ones. The status is 1 if any failed.
+Each story has a collection of its own. See stories.py.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-import pathlib
 import queue
-import re
-import signal
-import subprocess
 import sys
 import threading
-import traceback
 
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from google.cloud.firestore_v1.base_query import FieldFilter, Or
 
-PATIENCE = 30
-"""Seconds after which a story that waits has failed."""
+from stories import PATIENCE, ServerProcess, expect, expect_error, run
 
 
-class Server:
+class Server(ServerProcess):
     """`ondol serve --many`, which can be killed and started again on the same port."""
 
     def __init__(self, program: str, directory: str) -> None:
         self.program, self.directory = program, directory
         self.port = 0
-        self.process: subprocess.Popen | None = None
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [self.program, "serve", "--many", self.directory, "--port-firestore", str(self.port)],
-            stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"export FIRESTORE_EMULATOR_HOST=(127\.0\.0\.1:(\d+))\n", line)
-        if not found:
-            raise RuntimeError(f"the server did not say where it listens: {line!r}")
-        self.port = int(found[2])
-        os.environ["FIRESTORE_EMULATOR_HOST"] = found[1]
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE)
+        self.launch(
+            self.program, "--many", self.directory, "--port-firestore", self.port)
+        host, self.port = self.address("FIRESTORE_EMULATOR_HOST")
+        os.environ["FIRESTORE_EMULATOR_HOST"] = host
 
 
 class World:
@@ -92,19 +71,6 @@ class Listener:
 
     def close(self) -> None:
         self.watch.unsubscribe()
-
-
-def expect(truth: bool, words: str) -> None:
-    if not truth:
-        raise AssertionError(words)
-
-
-def expect_error(kind, body) -> Exception:
-    try:
-        body()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 # The stories.
@@ -256,26 +222,5 @@ STORIES = [
 ]
 
 
-def main() -> int:
-    program, directory, *wanted = sys.argv[1:]
-    pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
-    server = Server(program, directory)
-    failed = 0
-    for story in STORIES:
-        if wanted and story.__name__ not in wanted:
-            continue
-        try:
-            story(World(server, story.__name__))
-            print(f"ok      {story.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED  {story.__name__}\n{traceback.format_exc()}", flush=True)
-    status = server.stop()
-    if status not in (0, 130):
-        failed += 1
-        print(f"FAILED  the server ended with {status}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(STORIES, Server, lambda server, story: World(server, story.__name__)))

@@ -3,7 +3,7 @@ are, and calls as Firebase's clients on devices make them.
 
     storage_stories.py ONDOL DIRECTORY [STORY...]
 
-As firestore_stories.py, on another server. Status 1 when a story did not end well.
+See stories.py.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ import io
 import json
 import os
 import pathlib
-import re
-import signal
-import subprocess
 import sys
-import traceback
 import urllib.error
 import urllib.parse
 import urllib.request
 
-PATIENCE = 60
+from stories import PATIENCE, ServerProcess, expect, expect_error, run
+
 PROJECT = "stories"
 BUCKET = "stories.appspot.com"
 RULES = """rules_version = '2';
@@ -38,35 +35,22 @@ service firebase.storage {
 """
 
 
-class Server:
+class Server(ServerProcess):
     """`ondol serve` with storage, which can be killed and started again on the same port."""
 
     def __init__(self, program: str, directory: str) -> None:
         self.program, self.place, self.port = program, f"{directory}/stories.ondol", 0
         self.auth_port = 0
-        self.process: subprocess.Popen | None = None
         self.start()
 
     def start(self, *more: str) -> None:
-        self.process = subprocess.Popen(
-            [self.program, "serve", self.place, "--port-firestore", "0", "--port-auth",
-             str(self.auth_port), "--port-storage", str(self.port), *more],
-            stdout=subprocess.PIPE, text=True)
-        lines = "".join(self.process.stdout.readline() for _ in range(3))
-        found = re.search(r"^export STORAGE_EMULATOR_HOST=(http://127\.0\.0\.1:(\d+))$", lines, re.M)
-        auth = re.search(r"^export FIREBASE_AUTH_EMULATOR_HOST=127\.0\.0\.1:(\d+)$", lines, re.M)
-        if not found or not auth:
-            raise RuntimeError(f"the server did not say where it listens: {lines!r}")
-        self.host, self.port, self.auth_port = found[1], int(found[2]), int(auth[1])
+        self.launch(
+            self.program, self.place, "--port-firestore", 0, "--port-auth", self.auth_port,
+            "--port-storage", self.port, *more)
+        self.address("FIRESTORE_EMULATOR_HOST")
+        _, self.auth_port = self.address("FIREBASE_AUTH_EMULATOR_HOST")
+        self.host, self.port = self.address("STORAGE_EMULATOR_HOST")
         os.environ["STORAGE_EMULATOR_HOST"] = self.host
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=PATIENCE)
 
     def call(self, method: str, path: str, body: bytes | None = None, **headers) -> tuple:
         """Status, headers by lower case, and body. A header's "_" is "-"."""
@@ -101,19 +85,6 @@ def client():
     from google.cloud import storage
 
     return storage.Client(project=PROJECT, credentials=AnonymousCredentials())
-
-
-def expect(truth: bool, words: str) -> None:
-    if not truth:
-        raise AssertionError(words)
-
-
-def expect_error(kind, body) -> Exception:
-    try:
-        body()
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 # The stories.
@@ -417,26 +388,5 @@ STORIES = [
 ]
 
 
-def main() -> int:
-    program, directory, *wanted = sys.argv[1:]
-    pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
-    server = Server(program, directory)
-    failed = 0
-    for story in STORIES:
-        if wanted and story.__name__ not in wanted:
-            continue
-        try:
-            story(server)
-            print(f"ok      {story.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED  {story.__name__}\n{traceback.format_exc()}", flush=True)
-    status = server.stop()
-    if status not in (0, 130):
-        failed += 1
-        print(f"FAILED  the server ended with {status}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(STORIES, Server))
