@@ -218,7 +218,7 @@ private struct ModelWriters {
 
   private mutating func beginFlush(_ random: inout SeededRandom) {
     flushBegan = now
-    flushEnds = now + Double(Self.capacity) / pace * (0.5 + Double(random.below(1_000)) / 1_000)
+    flushEnds = now + Double(Self.capacity) / pace * (0.5 + Double(random.next() % 1_000) / 1_000)
   }
 
   private mutating func endFlush(_ random: inout SeededRandom) {
