@@ -66,7 +66,7 @@ import OndolPlatform
       var result = try StressTool(options).finish()
       #expect(result.status == 0, "\(result.messages)")
       #expect(result.output.hasPrefix("batches: 3 writers of 5 rows, "))
-      #expect(result.output.contains(" runs in a shard: sound, seed 7"))
+      #expect(result.output.contains(" stops: sound, seed 7"))
       var found = try JSONDecoder().decode(Batches.self, from: try Data(contentsOf: report))
       #expect(found.seed == 7 && found.commits >= 3 && found.faults.isEmpty)
       // No commit takes a nanosecond.

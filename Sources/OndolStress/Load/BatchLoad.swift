@@ -113,7 +113,8 @@ struct BatchLoadReport: Encodable {
       + "\(LoadReport.number(seconds)) s, \(LoadReport.number(rowsPerSecond)) rows a second, "
       + "median \(milliseconds(latency.p50)), p99 \(milliseconds(latency.p99)), p99.9 "
       + "\(milliseconds(latency.p999)), worst \(milliseconds(latency.maximum)), at most \(mostRuns)"
-      + " runs in a shard, \(stops) stops: \(isSound ? "sound" : "\(faults.count) faults"), seed \(seed)"
+      + " runs in a shard, \(stops) stops: \(isSound ? "sound" : "\(faults.count) faults")"
+      + ", seed \(seed)"
       + (isInterrupted ? ", interrupted" : "")
   }
 }

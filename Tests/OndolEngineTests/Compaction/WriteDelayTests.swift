@@ -66,7 +66,7 @@ import Testing
   @Test func `is guessed before anything was measured, and a microsecond a byte at most`() {
     let full = WriteDelay.Fullness(memtables: 1, runs: 1)
     let half = WriteDelay.Fullness(memtables: 0.5)
-    #expect(delay.nanosecondsPerByte(half, UpkeepRates()) == 1_000 / 32)
+    #expect(delay.nanosecondsPerByte(half, UpkeepRates()) == 31.25)
     var slow = UpkeepRates()
     for number in 1...10 as ClosedRange<Int64> {
       slow.note(flushed: 1_000, from: number * 1_000_000, to: (number + 1) * 1_000_000)
