@@ -41,7 +41,6 @@ actor Shard {
     await take(.flushing)
     defer { end(.flushing) }
     while let memtable = view.sealed.last, let through = memtable.sequences?.upperBound {
-      let began = storage.environment.now()
       if let failure = await storage.sequencer.waitUntilPublished(through) { throw failure }
       // A flushed commit survives a power cut, so every commit before it must.
       try await storage.sequencer.synchronize()
@@ -49,7 +48,7 @@ actor Shard {
       let mayMerge = takeForFlush()
       defer { if mayMerge { endForFlush() } }
       try await storage.perform { [index] (storage) throws(EngineError) in
-        try storage.flush(memtable, shard: index, mayMerge: mayMerge, since: began)
+        try storage.flush(memtable, shard: index, mayMerge: mayMerge)
       }
     }
   }

@@ -123,29 +123,20 @@ final class Storage: Sendable {
 
   /// Writes a sealed memtable, whose commits are all published and synced, as the shard's newest
   /// run. In a small shard the memtable is merged with all existing runs into a single one, unless
-  /// some of them cannot be read. `began` is when the memtable was found to wait, in microseconds.
-  func flush(
-    _ memtable: Memtable, shard index: Int, mayMerge: Bool, since began: Int64
-  ) throws(EngineError) {
-    try write(memtable, shard: index, mayMerge: mayMerge)
-    // The rate of much smaller ones is the device's time for a sync.
-    guard memtable.sizeBytes >= options.memtableSize / 4 else { return }
-    pressure.note(flushed: memtable.sizeBytes, from: began, to: environment.now())
-  }
-
-  private func write(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
+  /// some of them cannot be read.
+  func flush(_ memtable: Memtable, shard index: Int, mayMerge: Bool) throws(EngineError) {
     let shard = views.current.shards[index]
     let isSmall = isSmall(shard.state, with: memtable)
     let barriers = damaged.barriers
     if isSmall, mayMerge, !shard.state.segments.contains(where: barriers.contains) {
       do throws(EngineError) {
-        return try write(memtable, into: shard.runs, shard: index)
+        return try flush(memtable, into: shard.runs, shard: index)
       } catch {
         let state = shard.state
         guard damaged.note(error, state.segments, state.valueFiles.keys) else { throw error }
       }
     }
-    try write(memtable, into: [], shard: index)
+    try flush(memtable, into: [], shard: index)
   }
 
   /// Whether each flush rewrites the shard. The raw bytes decide, because a merge reads, compares
@@ -156,7 +147,7 @@ final class Storage: Sendable {
   }
 
   /// Merges the memtable with `inputs`, which are all of the shard's runs or none.
-  private func write(
+  private func flush(
     _ memtable: Memtable, into inputs: [Run], shard index: Int
   ) throws(EngineError) {
     guard let sequences = memtable.sequences else { return }

@@ -92,8 +92,8 @@ struct FullDiskLife {
     var madeRoom = false
   }
 
-  private static let keyCount = 160
-  private static let commits = 340
+  private static let keyCount = 120
+  private static let commits = 250
 
   private var fileSystem: SimulatedFileSystem
   private let seed: UInt64
