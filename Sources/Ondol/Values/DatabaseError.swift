@@ -67,7 +67,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     case unavailable = 14
     /// Stored bytes are damaged or missing.
     case dataLoss = 15
-    /// No user is signed in any more. Thrown by OndolAccounts only.
+    /// No user is signed in any more, or a token proves nobody's sign-in. Thrown by OndolAccounts
+    /// and by `Server.verify(_:)` only.
     case unauthenticated = 16
   }
 

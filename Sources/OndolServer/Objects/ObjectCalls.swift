@@ -37,7 +37,7 @@
 
     /// The metadata of an object.
     ///
-    /// - Parameter token: lets whoever has it read, if it is one of the object's.
+    /// - Parameter token: allows the read if it is one of the object's.
     func metadata(
       of place: ObjectPlace, _ conditions: ObjectConditions = ObjectConditions(),
       token: String? = nil
@@ -58,7 +58,7 @@
       return found
     }
 
-    /// The metadata of the object that an upload has made, for whoever made it.
+    /// The metadata of the object that an upload has made, for the caller who began it.
     func metadata(ofDone session: UploadSession) async throws -> StorageMetadata {
       try await database.storage.reference(withPath: session.place.name).getMetadata()
     }

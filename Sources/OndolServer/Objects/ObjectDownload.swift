@@ -1,6 +1,6 @@
 // Bytes on their way to a client, which may be a browser. An object may be a page with a program in
-// it, and whoever uploaded it is not the server. So no answer is active content: the browser is
-// told not to guess types, to give the page no origin and no program, and to save what could be
+// it, and the server did not write that page. So no answer is active content: the browser is told
+// not to guess types, to give the page no origin and no program, and to save what could be
 // one.
 
 #if Server

@@ -1,6 +1,6 @@
 // What a call for a list asks for, and the tokens of its pages. A token is the last entry that was
-// listed, in Base64 without the characters that an address would encode: whoever changes one only
-// asks for another part of the list.
+// listed, in Base64 without the characters that an address would encode. A client that changes one
+// only asks for another part of the list.
 
 #if Server
   import Foundation

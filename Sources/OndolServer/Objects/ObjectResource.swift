@@ -20,7 +20,7 @@
     /// The type of an object that nobody gave one.
     static let usualType = "application/octet-stream"
 
-    /// Whoever has one of these may download the object.
+    /// A client that has one of these may download the object.
     var downloadTokens: [String] {
       get { customMetadata[Self.tokensName]?.split(separator: ",").map(String.init) ?? [] }
       set {

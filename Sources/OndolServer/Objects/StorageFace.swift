@@ -1,7 +1,7 @@
 // Storage's protocols, Google Cloud Storage's and Firebase's, over a database's storage: start
 // reading here. A call is one route; its bucket names the database; its caller is admitted; and
 // then ObjectCalls does it. A bucket is a database's storage, so objects are the paths of the app's
-// own code, and whoever serves one database serves it under any bucket's name.
+// own code. A server of one database serves it under any bucket's name.
 
 #if Server
   import Ondol

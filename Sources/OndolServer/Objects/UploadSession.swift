@@ -20,7 +20,7 @@
     var metadata: StorageMetadata
     var conditions: ObjectConditions
     var expected: ExpectedChecksums
-    /// Who began it: whoever knows its id continues it as them.
+    /// Who began it. A client that knows its id continues it as them.
     var caller: Principal
     /// How many bytes there will be; nil when the client has not said.
     var total: Int?

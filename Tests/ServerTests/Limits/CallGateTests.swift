@@ -58,7 +58,7 @@
       #expect((0..<100).count { _ in stage.admits(ann) } == 60)
     }
 
-    @Test func `Whoever has a network of IPv6 is one caller`() {
+    @Test func `A network of IPv6 is one caller`() {
       let stage = Stage { $0.callsOfAddress = 10 }
       let admitted = (0..<100).count { number in
         stage.admits(CallSource(peer: "2001:db8:0:1::\(String(number + 1, radix: 16))"))

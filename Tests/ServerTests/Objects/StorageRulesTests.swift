@@ -262,7 +262,7 @@
           #expect(answer.headers["content-disposition"] == disposition, "\(type)")
         }
       }
-      // Whoever uploaded it cannot undo that.
+      // Its uploader cannot undo that.
       _ = try await stage.call(
         "PATCH", StorageStage.path("pages/a b"),
         StorageStage.json(["contentType": "TEXT/Html ;x", "contentDisposition": "inline"]))
