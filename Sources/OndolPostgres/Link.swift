@@ -33,6 +33,11 @@ final class LinkSettings: Sendable {
     return min(time, limit)
   }
 
+  /// When a call that begins now is late, and what to call then; nil without a limit.
+  fileprivate func lateness(_ note: @escaping () -> Void) -> PostgresConnection.Lateness? {
+    limit.withLock { $0 }.map { PostgresConnection.Lateness(moment: .now + $0, note: note) }
+  }
+
   var isClosed: Bool { closed.load(ordering: .acquiring) }
 
   func close() { closed.store(true, ordering: .releasing) }
@@ -81,10 +86,12 @@ final class Link: Sendable {
 
   /// Passes a connection to `body`. Blocks.
   ///
-  /// - Parameter isLimited: whether it is a small call that a caller waits for. A large call that
-  ///   exceeded the limit would only be repeated and exceed it again.
+  /// - Parameters:
+  ///   - isLimited: whether it is a small call that a caller waits for. A large call that exceeded
+  ///     the limit would only be repeated and exceed it again.
+  ///   - whenLate: called once if a large call takes longer than the limit. It goes on.
   func use<R>(
-    _ tries: Tries, isLimited: Bool = false,
+    _ tries: Tries, isLimited: Bool = false, whenLate: (() -> Void)? = nil,
     _ body: (PostgresConnection) throws(PostgresFailure) -> R
   ) throws(EngineError) -> R {
     let deadline = ContinuousClock.now + settings.limited(settings.patience, isLimited)
@@ -95,6 +102,8 @@ final class Link: Sendable {
       do throws(PostgresFailure) {
         let connection = try connect()
         connection.answerTime = settings.limited(settings.answerTime, isLimited)
+        connection.lateness = whenLate.flatMap { settings.lateness($0) }
+        defer { connection.lateness = nil }
         isTried = true
         return try use(connection, body)
       } catch {
@@ -142,11 +151,14 @@ final class Link: Sendable {
 
   private func connect() throws(PostgresFailure) -> PostgresConnection {
     if settings.isClosed { throw .told(.closed) }
+    // What is asked before the call itself is small, whatever the call is.
+    let answerTime = settings.limited(settings.answerTime, true)
     if let kept = connection.withLock({ $0.take() }), !kept.hasHungUp() {
+      kept.answerTime = answerTime
       try find(kept)
       return kept
     }
-    let made = try PostgresConnection(to: settings.address, answerTime: settings.answerTime)
+    let made = try PostgresConnection(to: settings.address, answerTime: answerTime)
     try Schema.begin(made, settings.address)
     try find(made)
     try greeting(made)

@@ -47,14 +47,19 @@ final class News: Sendable {
   }
 
   /// Runs work on the thread's connection.
+  ///
+  /// The thread asks for nothing else until the work is done. If an answer is late, the observer is
+  /// therefore notified as if the server had not answered such a question.
   func perform<R: Sendable>(
     _ tries: Link.Tries,
     _ body: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> R
   ) async throws(EngineError) -> R {
     let result: Result<R, EngineError> = await withCheckedContinuation { continuation in
-      let isTaken = hearing.add { link in
+      let isTaken = hearing.add { [hearing] link in
         do throws(EngineError) {
-          continuation.resume(returning: .success(try link.use(tries, body)))
+          let result = try link.use(
+            tries, whenLate: { hearing.noteReach(isAway: true) }, body)
+          continuation.resume(returning: .success(result))
         } catch {
           continuation.resume(returning: .failure(error))
         }
@@ -243,6 +248,7 @@ private final class Hearing: Sendable {
   private struct Times {
     var nextBell: ContinuousClock.Instant = .now
     var nextQuestion: ContinuousClock.Instant = .now
+    var lastQuestion: ContinuousClock.Instant = .now
     var pause = Hearing.pauses.first
   }
 
@@ -288,7 +294,7 @@ private final class Hearing: Sendable {
     parameters.add(channel)
     parameters.add(String(sequence.rawValue))
     // A process that misses the notification queries the server itself.
-    _ = try? link.use(.hasty) { connection throws(PostgresFailure) in
+    _ = try? link.use(.hasty, isLimited: true) { connection throws(PostgresFailure) in
       _ = try connection.run(.notify, parameters)
     }
     times.nextBell = .now + Self.bellPause
@@ -296,10 +302,12 @@ private final class Hearing: Sendable {
 
   private func askForNewest(_ times: inout Times) {
     // Before the query, because sessions that become visible later may be newer than the answer.
-    let asking = state.withLock { $0.waiters }
-    guard times.nextQuestion <= .now, !asking.isEmpty,
-      let opened = settings.opened.withLock({ $0 })
-    else { return }
+    let (asking, hasObserver) = state.withLock { ($0.waiters, $0.reachObserver != nil) }
+    // A session that is at work does not wait, and its work may be a call without an answer.
+    let isDue =
+      asking.isEmpty ? hasObserver && nextCheck(times) <= .now : times.nextQuestion <= .now
+    guard isDue, let opened = settings.opened.withLock({ $0 }) else { return }
+    defer { times.lastQuestion = .now }
     var head: CommitPoint?
     var isOther = false
     do throws(EngineError) {
@@ -319,6 +327,7 @@ private final class Hearing: Sendable {
     }
     noteReach(isAway: head == nil && !isOther)
     refuse(asking.filter { isOther || head.map($0.value.isLost(at:)) ?? false }.map(\.key))
+    if asking.isEmpty { return }
     let longest =
       isListening.isSet.load(ordering: .relaxed) || head == nil
       ? Self.pauses.listening : Self.pauses.deaf
@@ -326,7 +335,7 @@ private final class Hearing: Sendable {
     times.nextQuestion = .now + times.pause
   }
 
-  private func noteReach(isAway: Bool) {
+  func noteReach(isAway: Bool) {
     let observer = state.withLock { state in
       defer { state.isAway = isAway }
       return state.isAway == isAway ? nil : state.reachObserver
@@ -354,12 +363,21 @@ private final class Hearing: Sendable {
     for continuation in awake { continuation.resume(returning: true) }
   }
 
+  /// When the server is asked although nobody waits for its commits.
+  private func nextCheck(_ times: Times) -> ContinuousClock.Instant {
+    times.lastQuestion + Self.pauses.listening
+  }
+
   /// When there is work to do even without an event.
   private func nextMoment(_ times: Times) -> ContinuousClock.Instant {
     state.withLock { state in
       var moment = ContinuousClock.now + .seconds(3600)
       if state.bell != nil { moment = min(moment, times.nextBell) }
-      if !state.waiters.isEmpty { moment = min(moment, times.nextQuestion) }
+      if !state.waiters.isEmpty {
+        moment = min(moment, times.nextQuestion)
+      } else if state.reachObserver != nil {
+        moment = min(moment, nextCheck(times))
+      }
       for waiter in state.waiters.values { moment = min(moment, waiter.deadline) }
       return moment
     }

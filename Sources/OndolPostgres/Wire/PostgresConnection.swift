@@ -27,6 +27,15 @@ final class PostgresConnection: @unchecked Sendable {
   private let secrets: [String]
   /// The time limit for an answer. The user of the connection sets it.
   var answerTime: Duration
+
+  /// What to call once if a call has no answer at a moment. The answer is still awaited.
+  struct Lateness {
+    var moment: ContinuousClock.Instant
+    var note: () -> Void
+  }
+
+  /// Set by the user of the connection for a call.
+  var lateness: Lateness?
   /// The databases that were found on it.
   private var found: Set<OpenedDatabase> = []
   private var prepared: Set<String> = []
@@ -325,9 +334,15 @@ final class PostgresConnection: @unchecked Sendable {
       }
     }
     while unsafe PQisBusy(handle) != 0 {
-      guard Waiting.wait(for: descriptor, toWrite: false, until: deadline) else {
-        return false
+      let end = min(deadline, lateness?.moment ?? deadline)
+      let isReadable = Waiting.wait(for: descriptor, toWrite: false, until: end)
+      // A slow line may be readable again and again without a whole answer.
+      if let late = lateness, late.moment <= .now {
+        late.note()
+        lateness = nil
       }
+      guard isReadable || end < deadline else { return false }
+      guard isReadable else { continue }
       guard unsafe PQconsumeInput(handle) == 1 else { throw lose() }
     }
     return true
