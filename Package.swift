@@ -217,7 +217,8 @@ let package = Package(
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     // A PostgreSQL for tests, which starts and ends with them.
     .target(
-      name: "OndolPostgresTestKit", dependencies: ["OndolPlatform", "OndolPostgres"],
+      name: "OndolPostgresTestKit",
+      dependencies: ["Ondol", "OndolEngine", "OndolPlatform", "OndolPostgres", "OndolTestKit"],
       path: "Tests/OndolPostgresTestKit"),
     .testTarget(
       name: "OndolPostgresTests",

@@ -19,6 +19,9 @@ package final class FaultyProxy: Sendable {
     case halfClosed
     /// A byte a second.
     case slow
+
+    /// Every mode in which something is wrong.
+    package static let outages = allCases.filter { $0 != .pass }
   }
 
   /// The directory of its socket, which serves as a host name.
