@@ -194,9 +194,10 @@
       }
     }
 
-    func mask(of id: Int32) -> FieldMask? { targets[id]?.mask }
+    var masks: [Int32: FieldMask] { targets.compactMapValues(\.mask) }
 
-    func expectedCount(of id: Int32) -> Int? { targets[id]?.expectedCount }
+    /// The numbers of documents that the client has from before, as far as it has said so.
+    var expectedCounts: [Int32: Int] { targets.compactMapValues(\.expectedCount) }
 
     /// Ends one-time targets, and returns which of these they are.
     func end(complete ids: [Int32]) async {
@@ -241,7 +242,28 @@
     }
 
     func send(_ step: ListenStep) async throws {
-      let (time, token) = (values.wire(step.time), Data(step.token.description.utf8))
+      try await response.write(contentsOf: opening(of: step))
+      let masks = step.changes.isEmpty ? [:] : await targets.masks
+      var rest = step.changes[...]
+      while !rest.isEmpty {
+        let group = rest.prefix(Self.groupCount)
+        try await response.write(contentsOf: messages(of: group, masks, at: step.time))
+        rest = rest.dropFirst(group.count)
+      }
+      let expected = step.counts.isEmpty ? [:] : await targets.expectedCounts
+      try await response.write(contentsOf: closing(of: step, expected))
+      await targets.end(complete: step.completed)
+    }
+
+    /// The number of changes that are written together.
+    private static let groupCount = 64
+
+    // A stream that waits keeps the memory of its asynchronous calls, and a message has hundreds of
+    // bytes. So what makes messages is neither asynchronous nor inlined into what is.
+
+    /// What comes before the changes of a step.
+    @inline(never)
+    private func opening(of step: ListenStep) -> [WireListenResponse] {
       var messages: [WireListenResponse] = []
       for (id, isAdded) in step.acknowledged {
         messages.append(change(isAdded ? .add : .remove, [id]))
@@ -252,19 +274,50 @@
         messages.append(message)
       }
       if !step.reset.isEmpty { messages.append(change(.reset, step.reset)) }
-      try await response.write(contentsOf: messages)
-      try await send(step.changes, at: step.time)
-      messages = []
-      for (id, counts) in step.counts {
-        guard let expected = await targets.expectedCount(of: id), expected != counts.seen else {
-          continue
+      return messages
+    }
+
+    @inline(never)
+    private func messages(
+      of changes: ArraySlice<ListenStep.Change>, _ masks: [Int32: FieldMask], at time: Timestamp
+    ) -> [WireListenResponse] {
+      changes.map { change in
+        var message = WireListenResponse()
+        let name = "\(values.database.documents)/\(change.document.reference.path)"
+        if let first = change.targets.first {
+          message.documentChange.document = values.wire(change.document, mask: masks[first])
+          message.documentChange.targetIds = change.targets
+          message.documentChange.removedTargetIds = change.left
+        } else if change.exists {
+          message.documentRemove.document = name
+          message.documentRemove.removedTargetIds = change.left
+          message.documentRemove.readTime = values.wire(time)
+        } else {
+          message.documentDelete.document = name
+          message.documentDelete.removedTargetIds = change.left
+          message.documentDelete.readTime = values.wire(time)
         }
+        return message
+      }
+    }
+
+    /// What comes after the changes of a step.
+    ///
+    /// - Parameter expected: the number of documents that the client has, for targets that say it.
+    @inline(never)
+    private func closing(
+      of step: ListenStep, _ expected: [Int32: Int]
+    ) -> [WireListenResponse] {
+      var messages: [WireListenResponse] = []
+      for (id, counts) in step.counts {
+        guard let expected = expected[id], expected != counts.seen else { continue }
         messages.append(
           .with {
             $0.filter.targetID = id
             $0.filter.count = Int32(clamping: counts.now)
           })
       }
+      let (time, token) = (values.wire(step.time), Data(step.token.description.utf8))
       if !step.completed.isEmpty {
         var message = change(.current, step.completed)
         message.targetChange.readTime = time
@@ -272,51 +325,14 @@
         messages.append(message)
       }
       if step.changes.isEmpty, step.completed.isEmpty, step.reset.isEmpty, !step.isMark {
-        return try await response.write(contentsOf: messages)
+        return messages
       }
       // Without targets, the message applies to all of them: they are consistent as of this moment.
       var message = change(.noChange, [])
       message.targetChange.readTime = time
       message.targetChange.resumeToken = token
       messages.append(message)
-      try await response.write(contentsOf: messages)
-      await targets.end(complete: step.completed)
-    }
-
-    /// The number of messages that are written together.
-    private static let groupCount = 64
-
-    private func send(_ changes: [ListenStep.Change], at time: Timestamp) async throws {
-      var group: [WireListenResponse] = []
-      for change in changes {
-        group.append(await message(change, at: time))
-        guard group.count == Self.groupCount else { continue }
-        try await response.write(contentsOf: group)
-        group = []
-      }
-      if !group.isEmpty { try await response.write(contentsOf: group) }
-    }
-
-    private func message(
-      _ change: ListenStep.Change, at time: Timestamp
-    ) async -> WireListenResponse {
-      var message = WireListenResponse()
-      let name = "\(values.database.documents)/\(change.document.reference.path)"
-      if let first = change.targets.first {
-        message.documentChange.document = values.wire(
-          change.document, mask: await targets.mask(of: first))
-        message.documentChange.targetIds = change.targets
-        message.documentChange.removedTargetIds = change.left
-      } else if change.exists {
-        message.documentRemove.document = name
-        message.documentRemove.removedTargetIds = change.left
-        message.documentRemove.readTime = values.wire(time)
-      } else {
-        message.documentDelete.document = name
-        message.documentDelete.removedTargetIds = change.left
-        message.documentDelete.readTime = values.wire(time)
-      }
-      return message
+      return messages
     }
 
     private func change(
