@@ -1,11 +1,6 @@
 # The requirements of every script: a new enough Swift, and the liblz4 headers. Sourced, not run. It
 # is silent if nothing is missing, and otherwise writes to standard error.
 
-# The package manager passes a package's traits to the compiler in the order of a set. This makes the
-# order the same in every run. Otherwise a build whose sources did not change compiles all of the
-# package again.
-export SWIFT_DETERMINISTIC_HASHING=1
-
 say() { printf '%s\n' "$*" >&2; }
 fail() {
   say "$(basename "$0"): $*"
@@ -149,3 +144,10 @@ require_python() {
 require_swift
 require_lz4
 require_git
+
+# The package manager passes a package's traits to the compiler in the order of a set. This makes the
+# order the same in every run. Otherwise a build whose sources did not change compiles all of the
+# package again. Programs that a script runs draw their orders by chance as always.
+swift() {
+  SWIFT_DETERMINISTIC_HASHING=1 command swift "$@"
+}
