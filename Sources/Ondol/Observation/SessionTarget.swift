@@ -3,14 +3,17 @@
 
 internal import OndolEngine
 
+// A session's task waits for most of its life, and keeps the memory of the calls that evaluated its
+// targets. Plans and results are large, so a target holds them indirectly.
+
 /// A target's result.
-enum TargetResult: Sendable {
+indirect enum TargetResult: Sendable {
   case query(ResultView)
   case documents([DocumentPath: DocumentSnapshot])
 }
 
 /// What is known of the result that a client has seen before.
-enum ResumedTarget: Sendable {
+indirect enum ResumedTarget: Sendable {
   case found(ResultView)
   /// The changes since are unknown.
   case lost
@@ -34,7 +37,7 @@ struct Resumption: Sendable {
 
 /// A query or some documents that a session listens to.
 struct SessionTarget: Sendable {
-  private enum Kind: Sendable {
+  private indirect enum Kind: Sendable {
     case query(LiveQueryPlan)
     case documents(Set<DocumentPath>)
   }
