@@ -313,8 +313,16 @@ if let bench = Context.environment["BENCH"] {
     .executableTarget(
       name: "ServeBenchmarks",
       dependencies: [
-        "BenchmarkKit", "Ondol", "OndolServer", "OndolWire", argumentParser,
-        .product(name: "Logging", package: "swift-log"),
+        "BenchmarkKit", "Ondol", "OndolAccounts", "OndolPlatform", "OndolServer", "OndolWire",
+        argumentParser, .product(name: "Logging", package: "swift-log"),
+        .product(
+          name: "HummingbirdCore", package: "hummingbird", condition: .when(traits: ["Server"])),
+        .product(
+          name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Server"])),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Server"])),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["Server"])),
+        .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Server"])),
+        .product(name: "NIOWebSocket", package: "swift-nio", condition: .when(traits: ["Server"])),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",

@@ -46,6 +46,11 @@
           try await trial.run(&result)
           let access = AccessTrial(turns: task.plan.turns, directory: task.directory)
           try await access.run(&result)
+          let (turns, directory) = (task.plan.turns, task.directory)
+          let tree = TreeTrial(
+            turns: turns, connections: task.plan.streams / 2, directory: directory)
+          try await tree.run(&result)
+          try await ObjectsTrial(turns: turns, directory: directory).run(&result)
         }
         return try options.tell(result)
       }
@@ -89,6 +94,16 @@
     case embeddedSignIn = "sign-in, embedded"
     case signIn = "sign-in over HTTP"
     case signInByEmbedded = "sign-in by embedded"
+    case treeDelivery = "put to a listener elsewhere, p95"
+    case treeChildren = "100000 children listened to"
+    case plainUpload = "upload of 100 MB to a file server"
+    case upload = "upload of 100 MB"
+    case uploadByPlain = "upload: file server by Ondol"
+    case uploadMemory = "memory of an upload"
+    case plainDownload = "download of 100 MB from a file server"
+    case download = "download of 100 MB"
+    case downloadByPlain = "download: file server by Ondol"
+    case downloadMemory = "memory of a download"
 
     var unit: String {
       switch self {
@@ -96,13 +111,14 @@
         .adminsList, .ruledList, .rule, .embeddedSignIn, .signIn:
         "µs"
       case .getByEcho, .commitByEmbedded, .commitByCall, .echoesByGets, .ownersByAdmins,
-        .signInByEmbedded:
+        .signInByEmbedded, .uploadByPlain, .downloadByPlain:
         "x"
       case .echoes, .gets: "calls/s"
-      case .delivery: "ms"
+      case .delivery, .treeDelivery, .treeChildren: "ms"
+      case .plainUpload, .upload, .plainDownload, .download: "MB/s"
       case .stream: "KB"
       case .query: "docs/s"
-      case .queryMemory: "MiB"
+      case .queryMemory, .uploadMemory, .downloadMemory: "MiB"
       }
     }
 
@@ -116,11 +132,20 @@
       case .ownersByAdmins: 1.3
       case .rule: 15
       case .signInByEmbedded: 1.05
+      case .treeDelivery: 5
+      case .treeChildren: 400
+      case .uploadByPlain, .downloadByPlain: 1 / 0.6
+      case .uploadMemory, .downloadMemory: 16
       default: nil
       }
     }
 
-    var lowerIsBetter: Bool { ![.echoes, .gets, .query].contains(self) }
+    var lowerIsBetter: Bool {
+      let rates: [Workload] = [
+        .echoes, .gets, .query, .plainUpload, .upload, .plainDownload, .download,
+      ]
+      return !rates.contains(self)
+    }
   }
 
   /// Counts the tasks that have reached a point.
