@@ -149,21 +149,24 @@
     /// in order, and more than half of them are there.
     private static func elementCount(_ data: TreeData) -> Int? {
       var last = -1
-      var isArray = true
-      data.forEachChild { key, _ in
-        guard isArray else { return }
-        guard key.utf8.count <= 9, let index = Int(key), index >= 0, String(index) == key else {
-          isArray = false
-          return
+      do throws(NoArray) {
+        try data.forEachChild { (key, _) throws(NoArray) in
+          guard key.utf8.count <= 9, let index = Int(key), index >= 0, String(index) == key else {
+            throw NoArray()
+          }
+          last = max(last, index)
         }
-        last = max(last, index)
+      } catch {
+        return nil
       }
-      return isArray && last < 2 * data.childCount ? last + 1 : nil
+      return last < 2 * data.childCount ? last + 1 : nil
     }
+
+    private struct NoArray: Error {}
 
     // MARK: - Scalars
 
-    private mutating func append(_ text: String) { bytes += Array(text.utf8) }
+    private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
     private mutating func write(_ value: Value) {
       switch value {
@@ -199,6 +202,9 @@
 
     private mutating func write(_ text: String) {
       bytes.append(UInt8(ascii: "\""))
+      defer { bytes.append(UInt8(ascii: "\"")) }
+      // Nearly every text.
+      if !text.utf8.contains(where: Self.needsEscape) { return append(text) }
       for octet in text.utf8 {
         switch octet {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), octet]
@@ -211,7 +217,10 @@
         default: bytes.append(octet)
         }
       }
-      bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func needsEscape(_ octet: UInt8) -> Bool {
+      octet < 0x20 || octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") || octet == 0x7F
     }
   }
 #endif
