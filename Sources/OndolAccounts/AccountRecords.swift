@@ -8,7 +8,7 @@ internal import Ondol
 
 /// The root collections that only accounts themselves read and write.
 package enum AccountCollection {
-  static let accounts = "accounts"
+  package static let accounts = "accounts"
   static let sessions = "accountSessions"
   static let tries = "accountTries"
   static let codes = "accountCodes"

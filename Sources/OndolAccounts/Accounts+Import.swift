@@ -34,6 +34,9 @@ public struct ImportedAccount: Sendable, Hashable, CustomReflectable {
   public var passwordHash: [UInt8]?
   /// The account's own salt, without the separator of `PasswordHashFormat`.
   public var passwordSalt: [UInt8] = []
+  /// The password itself, from a system that keeps it in clear, as Firebase's emulator does. The
+  /// import hashes it with `Accounts.Options.hashing`, and ignores a hash beside it.
+  package var password: String?
 
   /// An account with a uid and no other properties.
   ///
@@ -80,7 +83,9 @@ extension Accounts {
     var seen: Set<String> = []
     for (index, account) in accounts.enumerated() {
       do throws(AuthError) {
-        checked.append(try CheckedImport(index, account, format, &seen))
+        var imported = try CheckedImport(index, account, format, &seen)
+        if let password = account.password { imported.password = try await hashed(password) }
+        checked.append(imported)
       } catch {
         result.failures.append(AccountBatchResult.Failure(index: index, error: error))
       }
@@ -94,6 +99,15 @@ extension Accounts {
     }
     result.failures.sort { $0.index < $1.index }
     return result
+  }
+
+  /// The stored form of a password that no rule for new passwords applies to.
+  private func hashed(_ password: String) async throws(AuthError) -> StoredPassword {
+    let bytes = PasswordRules.bytes(of: password)
+    guard PasswordRules.isPossible(bytes) else {
+      throw AuthError(.invalidPasswordHash, "no account can have such a password")
+    }
+    return try await hasher.hash(bytes, options.hashing)
   }
 
   /// Imports some accounts in one commit.
@@ -168,7 +182,7 @@ private struct CheckedImport: Sendable {
   let index: Int
   let account: ImportedAccount
   let changes: CheckedChanges
-  let password: StoredPassword?
+  var password: StoredPassword?
 
   /// Throws when a property is wrong, and for a uid that was seen before.
   init(
@@ -180,7 +194,7 @@ private struct CheckedImport: Sendable {
     self.index = index
     self.account = account
     self.changes = try CheckedChanges(AccountChanges(to: account))
-    guard let hash = account.passwordHash else {
+    guard let hash = account.passwordHash, account.password == nil else {
       password = nil
       return
     }

@@ -67,7 +67,8 @@
       throw AccountsFailure("INVALID_HASH_ALGORITHM")
     }
 
-    private static func imported(
+    /// An account to import, as imports and exports of Firebase's have it.
+    static func imported(
       _ fields: AccountsFields
     ) throws(AccountsFailure) -> ImportedAccount {
       var account = ImportedAccount(uid: try fields.text("localId", orMissing: "LOCAL_ID"))
@@ -80,8 +81,12 @@
       account.customClaims = try claims(fields) ?? .none
       account.creationTime = try time(fields, "createdAt")
       account.lastSignInTime = try time(fields, "lastLoginAt")
-      account.passwordHash = try fields.bytes("passwordHash")
-      account.passwordSalt = try fields.bytes("salt") ?? []
+      if let password = try password(fields) {
+        account.password = password
+      } else {
+        account.passwordHash = try fields.bytes("passwordHash")
+        account.passwordSalt = try fields.bytes("salt") ?? []
+      }
       for provider in try fields.objects("providerUserInfo") {
         // These two are the account's own address and number.
         let name = try provider.text("providerId")
@@ -89,6 +94,17 @@
         account.identities.append(try identity(provider))
       }
       return account
+    }
+
+    /// The password, if it is there in clear. What Firebase's emulator calls a hash has the
+    /// password in it: `fakeHash:salt=SALT:password=PASSWORD`. The salt has letters and digits.
+    private static func password(_ fields: AccountsFields) throws(AccountsFailure) -> String? {
+      if let password = try fields.text("rawPassword") { return password }
+      let (beginning, middle) = ("fakeHash:salt=", ":password=")
+      guard let hash = try fields.text("passwordHash"), hash.hasPrefix(beginning),
+        let range = hash.firstRange(of: middle)
+      else { return nil }
+      return String(hash[range.upperBound...])
     }
 
     /// A time in milliseconds since 1970.

@@ -39,6 +39,16 @@
     /// Whether there is a field, whatever its value.
     func has(_ name: String) -> Bool { members[name].map { !$0.isNull } ?? false }
 
+    /// Whether there is a field that is not empty.
+    func isFilled(_ name: String) -> Bool {
+      switch members[name] {
+      case nil, .null?: false
+      case .string(let text)?: !text.isEmpty
+      case .array(let elements)?: !elements.isEmpty
+      default: true
+      }
+    }
+
     func text(_ name: String) throws(AccountsFailure) -> String? {
       switch members[name] {
       case nil, .null?: return nil
