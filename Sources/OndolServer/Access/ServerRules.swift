@@ -41,7 +41,7 @@
     }
 
     /// These texts, and those of `before` that they do not have.
-    func replacing(_ before: RulesTexts) -> RulesTexts {
+    package func replacing(_ before: RulesTexts) -> RulesTexts {
       RulesTexts(
         firestore: firestore ?? before.firestore, storage: storage ?? before.storage,
         database: database ?? before.database)
@@ -258,6 +258,15 @@
         }
       }
       return number
+    }
+
+    /// The newest deployment: its number and its texts. Nil when none has been made.
+    package static func newest(
+      in database: Database
+    ) async throws(DatabaseError) -> (number: Int64, texts: RulesTexts)? {
+      let found = try await newest(database).getDocuments().documents.first
+      guard let found, let number = Int64(found.documentID) else { return nil }
+      return (number, RulesTexts(found.data()))
     }
 
     /// The number of the deployment after that of a document.

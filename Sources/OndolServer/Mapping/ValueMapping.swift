@@ -93,11 +93,9 @@
       case 1 where names[0] == Self.blobName:
         return .blob(try blob(map.fields[0].value.mapValue.fields))
       case 2:
-        guard let type = map.fields.first(where: { $0.key == Self.typeName }),
-          type.value.stringValue == Self.vectorType,
-          let list = map.fields.first(where: { $0.key == Self.vectorName })
-        else { return nil }
-        return .vector(try vector(list.value))
+        return try Self.components(ofVector: map).map { list throws(DatabaseError) in
+          .vector(try vector(list))
+        }
       default: return nil
       }
     }
@@ -117,6 +115,33 @@
         }
       }
       return VectorValue(components)
+    }
+
+    /// The map that stands for a vector.
+    ///
+    /// - Parameter list: its components.
+    static func vector(_ list: WireValue) -> WireMapValue {
+      .with {
+        $0.fields = [
+          .with {
+            $0.key = typeName
+            $0.value.stringValue = vectorType
+          },
+          .with {
+            $0.key = vectorName
+            $0.value = list
+          },
+        ]
+      }
+    }
+
+    /// The components of the vector that a map stands for; nil for another map.
+    static func components(ofVector map: WireMapValue) -> WireValue? {
+      guard map.fields.count == 2,
+        let type = map.fields.first(where: { $0.key == typeName }),
+        type.value.stringValue == vectorType
+      else { return nil }
+      return map.fields.first { $0.key == vectorName }?.value
     }
 
     private func blob(_ entries: [WireEntry]) throws(DatabaseError) -> BlobReference {
@@ -170,11 +195,7 @@
         case .array(let elements):
           .arrayValue(.with { $0.values = elements.map { self.wire($0) } })
         case .vector(let vector):
-          .mapValue(
-            map([
-              (Self.typeName, .string(Self.vectorType)),
-              (Self.vectorName, .array(vector.components.map { .double($0) })),
-            ]))
+          .mapValue(Self.vector(self.wire(.array(vector.components.map { .double($0) }))))
         case .map(let fields): .mapValue(.with { $0.fields = self.wire(fields) })
         case .blob(let blob): .mapValue(map([(Self.blobName, .map(self.fields(of: blob)))]))
         }
