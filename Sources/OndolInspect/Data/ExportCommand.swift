@@ -12,6 +12,10 @@ struct ExportCommand: DatabaseCommand {
     commandName: "export",
     abstract: "Writes collections as plain JSON Lines, JSON, CSV or GeoJSON.",
     discussion: """
+      With --firebase, writes everything as `firebase emulators:export` does, for Firebase's \
+      emulators and for `ondol serve --import`: documents, accounts without passwords, the tree, \
+      objects.
+
       A document's id stands under __name__; of collections below documents, or of several in one \
       stream, its whole path; --no-ids leaves it out. Dates and bytes are texts, vectors arrays; \
       --typed writes Extended JSON, which import reads back as it was. `ondol dump` writes \
@@ -31,6 +35,12 @@ struct ExportCommand: DatabaseCommand {
 
   @Option(name: .shortAndLong, help: "A directory for a file of each collection, or -.")
   var output: String
+
+  @Flag(help: "An export of Firebase's emulators, with everything, in a new or empty directory.")
+  var firebase = false
+
+  @Option(help: "The id of the project that an export of Firebase's emulators is for.")
+  var project: String?
 
   @Option(help: "Contents: left out, by their digests, or as files beside the documents.")
   var blobs = Blobs.refs
@@ -65,9 +75,18 @@ struct ExportCommand: DatabaseCommand {
     guard output != "-" || blobs != .files else {
       throw ValidationError("--blobs files needs a directory")
     }
+    guard firebase == (project != nil) else {
+      throw ValidationError("--firebase and --project go together")
+    }
+    guard !firebase || collections.isEmpty && globals.format == nil && output != "-" else {
+      throw ValidationError("--firebase writes everything, in its own form, into a directory")
+    }
   }
 
   func run(in database: Database) async throws {
+    if let project {
+      return try await FirebaseExport.write(database, of: project, to: output, globals)
+    }
     let reader = try DumpReader(database)
     let chosen = try await chosenCollections(reader)
     if collections.isEmpty { try await reader.nameLocked() }

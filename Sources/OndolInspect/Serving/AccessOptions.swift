@@ -8,8 +8,8 @@ import OndolServer
 import OndolTerminal
 
 struct AccessOptions: ParsableArguments {
-  @Option(help: "The address to listen on.")
-  var listen = "127.0.0.1"
+  @Option(help: "The address to listen on, 127.0.0.1 if none is named.")
+  var listen: String?
 
   @Option(
     help: "The file with the server's certificate and those that sign it, in PEM.",
@@ -64,7 +64,7 @@ struct AccessOptions: ParsableArguments {
 
   #if Server
     func apply(to options: inout Server.Options) throws {
-      options.host = listen == "localhost" ? "127.0.0.1" : listen
+      if let listen { options.host = listen == "localhost" ? "127.0.0.1" : listen }
       if let tlsCert, let tlsKey {
         options.certificate = Server.Certificate(chain: tlsCert, privateKey: tlsKey)
       }
@@ -82,10 +82,11 @@ struct AccessOptions: ParsableArguments {
       }
     }
 
-    /// Deploys the rules that were named.
-    func deploy(to database: Database) async throws {
-      guard !rules.isEmpty else { return }
-      _ = try await ServerRules.deploy(try RulesArgument.texts(rules), to: database)
+    /// Deploys the rules that were named, and of a project's those that they do not replace.
+    func deploy(to database: Database, behind project: RulesTexts?) async throws {
+      let texts = try RulesArgument.texts(rules).replacing(project ?? RulesTexts())
+      guard texts != RulesTexts() else { return }
+      _ = try await ServerRules.deploy(texts, to: database)
     }
 
     /// Many databases have rules of their own.
