@@ -73,6 +73,15 @@ static const struct ondol_file pages[] = {
     {"route.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/route.js" suffix(, 0) if_empty(0)
     }},
+    {"server.css", (const unsigned char[]){
+#embed "../OndolConsole/Web/server.css" suffix(, 0) if_empty(0)
+    }},
+    {"server.html", (const unsigned char[]){
+#embed "../OndolConsole/Web/server.html" suffix(, 0) if_empty(0)
+    }},
+    {"server.js", (const unsigned char[]){
+#embed "../OndolConsole/Web/server.js" suffix(, 0) if_empty(0)
+    }},
     {"session.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/session.js" suffix(, 0) if_empty(0)
     }},

@@ -52,9 +52,12 @@ public final class Console: Sendable {
   }
 
   package static func start(
-    _ database: Database, access: ConsoleAccess, port: Int, holder: Int?
+    _ database: Database, access: ConsoleAccess, port: Int, holder: Int?,
+    server view: (any ConsoleServerView)? = nil
   ) async throws -> Console {
-    let handler = ConsoleHandler(database, access: access, token: nil, holder: holder) {
+    let handler = ConsoleHandler(
+      database, access: access, token: nil, holder: holder, server: view
+    ) {
       Int64(Date().timeIntervalSince1970)
     }
     let server = try await ConsoleServer.start(handler, port: port)

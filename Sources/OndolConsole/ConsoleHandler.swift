@@ -34,6 +34,8 @@ public final class ConsoleHandler: Sendable {
   let monitor: Monitor
   let tasks: TaskList
   let openedAt: Timestamp
+  /// The server of this process; nil for none.
+  let server: (any ConsoleServerView)?
   /// The process that writes, if this one is a follower.
   let holder: Int?
   let streams = StreamCount()
@@ -59,13 +61,14 @@ public final class ConsoleHandler: Sendable {
 
   package init(
     _ database: Database, access: ConsoleAccess, token: String?, holder: Int?,
-    clock: @escaping @Sendable () -> Int64
+    server: (any ConsoleServerView)? = nil, clock: @escaping @Sendable () -> Int64
   ) {
     let token = token ?? Self.makeToken()
     self.database = database
     self.access = database.isReadOnly ? .read : access
     self.token = token
     self.holder = holder
+    self.server = server
     gate = ConsoleGuard(token: token, now: clock)
     tasks = TaskList(database)
     monitor = Monitor(database)
@@ -128,7 +131,8 @@ public final class ConsoleHandler: Sendable {
   private func answer(_ request: ConsoleRequest) async throws -> ConsoleResponse {
     let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let path = parts.first.map(String.init) ?? ""
-    try gate.checkPlace(request, isPage: request.method == "GET" && path == "/")
+    let isPage = path == "/" || path == Self.serverPath
+    try gate.checkPlace(request, isPage: request.method == "GET" && isPage)
     let prefix = "/api/v1/"
     guard path.hasPrefix(prefix) else { return try asset(request.method, path) }
     guard ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(request.method) else {
@@ -171,10 +175,11 @@ public final class ConsoleHandler: Sendable {
       throw ConsoleFailure(405, "unimplemented", "there is no such method here")
     }
     if path == "/favicon.ico" { return ConsoleResponse(204, Self.headers(nil), ConsoleBody([])) }
-    let name = path == "/" ? "index.html" : String(path.dropFirst("/assets/".count))
-    guard path == "/" || path.hasPrefix("/assets/"), let text = Assets.files[name] else {
-      throw ConsoleFailure(404, "notFound", "there is no such page")
-    }
+    let pages = ["/": "index.html", Self.serverPath: "server.html"]
+    let asset = path.hasPrefix("/assets/") ? String(path.dropFirst("/assets/".count)) : nil
+    guard let name = pages[path] ?? asset, let text = Assets.files[name],
+      server != nil || !Self.serverPages.contains(name)
+    else { throw ConsoleFailure(404, "notFound", "there is no such page") }
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript"]
     let type = types[String(name.split(separator: ".").last ?? "")] ?? "text/plain"
     var headers = Self.headers("\(type); charset=utf-8")
@@ -184,7 +189,11 @@ public final class ConsoleHandler: Sendable {
     return ConsoleResponse(200, headers, ConsoleBody(Array(text.utf8)))
   }
 
-  private static let styles = Assets.files.keys.filter { $0.hasSuffix(".css") }.sorted()
+  /// The address of the server's page.
+  static let serverPath = "/server"
+
+  private static let styles = Assets.files.keys
+    .filter { $0.hasSuffix(".css") && !serverPages.contains($0) }.sorted()
     .map { "</assets/\($0)>; rel=preload; as=style" }.joined(separator: ", ")
 
   private static let policy =
@@ -252,6 +261,9 @@ public final class ConsoleHandler: Sendable {
   private func route(
     _ request: ConsoleRequest, _ route: Substring, _ items: QueryItems, _ body: [UInt8]
   ) async throws -> JSON {
+    if let json = try await serverRoute(request, route, items, body, mayWrite: mayWrite) {
+      return json
+    }
     switch request.method {
     case "GET": return try await limited { try await self.get(route, items) }
     case "POST" where route == "query": return try await limited { try await self.query(body) }
@@ -357,7 +369,7 @@ public final class ConsoleHandler: Sendable {
       "holder": holder.map { ["pid": .number($0)] }, "access": .text(access.rawValue),
       "version": .digits(point.version.rawValue), "token": .text("\(database.newestToken)"),
       "keepsChanges": .boolean(database.keepsChanges), "opened": .time(openedAt),
-      "library": "0.1.0",
+      "library": "0.1.0", "server": server.map { _ in JSON.boolean(true) },
     ]
   }
 

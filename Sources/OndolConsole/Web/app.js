@@ -131,9 +131,9 @@ function keys(event) {
 
 async function begin() {
   if (!takeToken()) {
-    return askForToken("Open the address that `ondol console` has printed: it ends with this start's token.");
+    return askForToken("Open the address that `ondol` has printed.");
   }
-  onRefused(() => askForToken("This token is of an earlier start. Open the address that was printed last."));
+  onRefused(() => askForToken("This token is of an earlier start. Open the newest address."));
   // The page shows something before it knows anything.
   const frame = document.createElement("ondol-console");
   replace(document.body, frame);
@@ -146,6 +146,7 @@ async function begin() {
     }
     return undefined;
   }
+  if (session.database.server) frame.querySelector("nav").append(h("a", { href: "/server" }, "Server"));
   onSession(renderSession);
   renderSession();
   renderVersion({ version: session.database.version, time: session.database.opened });

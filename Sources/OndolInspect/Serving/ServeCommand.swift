@@ -14,9 +14,10 @@ struct ServeCommand: AsyncParsableCommand {
     discussion: """
       Prints a line to paste into a shell, for instance
         export FIRESTORE_EMULATOR_HOST=127.0.0.1:8080
-      and with --port-auth another for Firebase's clients for accounts, and serves until it is \
-      interrupted. Google's clients that have this in their environment use the database as they \
-      use Firestore. Until rules are deployed, every program of this machine may read and write. \
+      and one for each other port that is named, and serves until it is interrupted. Google's \
+      clients that have this in their environment use the database as they use Firestore. With \
+      --firebase DIR, the ports and the rules are those of DIR/firebase.json, and options here \
+      replace them. Until rules are deployed, every program of this machine may read and write. \
       For callers from elsewhere, it wants an address to listen on, a certificate or a proxy, an \
       administrators' token, and rules.
       """)
@@ -28,8 +29,19 @@ struct ServeCommand: AsyncParsableCommand {
   )
   var many = false
 
-  @Option(help: "The port for Firestore's clients; a free port for 0.")
-  var portFirestore = 8080
+  @Option(
+    help: "The folder of a Firebase project: its firebase.json has ports and rules.",
+    completion: .directory)
+  var firebase: String?
+
+  @Option(
+    name: .customLong("import"),
+    help: "A folder that `firebase emulators:export` wrote, for a database that has no data.",
+    completion: .directory)
+  var export: String?
+
+  @Option(help: "The port for Firestore's clients, 8080 if none is named; a free port for 0.")
+  var portFirestore: Int?
 
   @Option(help: "The port for the Realtime Database's clients, such as 9000; a free port for 0.")
   var portDatabase: Int?
@@ -46,6 +58,10 @@ struct ServeCommand: AsyncParsableCommand {
   @Option(help: "The port for Prometheus, which reads /metrics; a free port for 0.")
   var portMetrics: Int?
 
+  @Option(
+    help: "The port for the console, with the server's page, in a browser; a free port for 0.")
+  var console: Int?
+
   @Option(help: "Seconds that calls get to finish when it is interrupted.")
   var grace = 10.0
 
@@ -53,13 +69,16 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    let ports =
-      [portFirestore] + [portDatabase, portMetrics, portAuth, portStorage].compactMap(\.self)
-    for port in ports where UInt16(exactly: port) == nil {
+    let ports = [portFirestore, portDatabase, portMetrics, portAuth, portStorage, console]
+    for port in ports.compactMap(\.self) where UInt16(exactly: port) == nil {
       throw ValidationError("ports are from 0 to 65535")
     }
     guard grace >= 0, grace <= 86_400 else {
       throw ValidationError("--grace is from 0 to 86400 seconds")
+    }
+    guard !many || firebase == nil && export == nil && console == nil else {
+      throw ValidationError(
+        "--firebase, --import and --console are for one database, and not for --many")
     }
   }
 
@@ -70,11 +89,15 @@ struct ServeCommand: AsyncParsableCommand {
           many ? try await serveMany() : try await serveOne()
         } catch let error as DatabaseError {
           throw CommandFailure(error)
+        } catch let fault as ProjectFault {
+          throw CommandFailure(.failed, "\(fault)")
         }
       }
     }
 
     private func serveOne() async throws {
+      let project = try self.project()
+      let export = try export.map { try EmulatorExport(at: $0) }
       let (place, options) = (database.place, try Self.options)
       let isOnServer = database.isOnServer
       _ = try ServerAddress.store(place, creates: true)
@@ -84,8 +107,17 @@ struct ServeCommand: AsyncParsableCommand {
       }
       do {
         let served = try await opened.served()
-        try await access.deploy(to: served.database)
-        try await serve(SingleDatabase(opened))
+        if let export { try await load(export, into: served.database) }
+        try await access.deploy(to: served.database, behind: project?.rules)
+        var beside: ServerConsole?
+        if let console { beside = try await ServerConsole(served.database, console) }
+        do {
+          try await serve(SingleDatabase(opened), project, beside)
+        } catch {
+          await beside?.stop()
+          throw error
+        }
+        await beside?.stop()
       } catch {
         try? await Self.finish { try await opened.close() }
         throw error
@@ -108,7 +140,7 @@ struct ServeCommand: AsyncParsableCommand {
           onServer: ManyDatabases.address(at: place, project: project, id: id), options)
       }
       do {
-        try await serve(folder)
+        try await serve(folder, nil, nil)
       } catch {
         try? await Self.finish { try await folder.close() }
         throw error
@@ -137,16 +169,42 @@ struct ServeCommand: AsyncParsableCommand {
       }
     }
 
-    private func serve(_ directory: any DatabaseDirectory) async throws {
+    /// The Firebase project that is served; nil for none.
+    private func project() throws -> FirebaseProject? {
+      guard let firebase else { return nil }
+      let project = try FirebaseProject(at: firebase)
+      if access.listen == nil { try project.checkIsLocal() }
+      if !project.unserved.isEmpty {
+        globals.say("not served: \(project.unserved.joined(separator: ", "))")
+      }
+      return project
+    }
+
+    private func load(_ export: EmulatorExport, into database: Database) async throws {
+      let counts = try await globals.showing(.things("documents")) { bar in
+        try await export.load(into: database) { counts in
+          try Interruption.check()
+          bar.show(counts.documents, note: counted(counts.objects, "object"))
+        }
+      }
+      globals.say("imported: \(counts.summary)")
+    }
+
+    private func serve(
+      _ directory: any DatabaseDirectory, _ project: FirebaseProject?, _ beside: ServerConsole?
+    ) async throws {
       var options = Server.Options()
       try access.apply(to: &options)
-      options.firestorePort = portFirestore
-      options.databasePort = portDatabase
+      let usual = options.firestorePort
+      options.firestorePort = portFirestore ?? project?.ports[.firestore] ?? usual
+      options.databasePort = portDatabase ?? project?.ports[.database]
       options.metricsPort = portMetrics
-      options.authPort = portAuth
-      options.storagePort = portStorage
+      options.authPort = portAuth ?? project?.ports[.auth]
+      options.storagePort = portStorage ?? project?.ports[.storage]
       accounts.apply(to: &options)
+      options.project = options.project ?? project?.id
       options.grace = .seconds(grace)
+      options.view = beside?.view
       let server = Server(directory, options: options)
       // Service managers stop it with this signal.
       let termination = Interrupt(of: SIGTERM) { _ in server.shutDown() }
@@ -163,6 +221,7 @@ struct ServeCommand: AsyncParsableCommand {
             lines += "export STORAGE_EMULATOR_HOST=\(storage)\n"
           }
           if let metrics = addresses.metrics { lines += "# metrics: http://\(metrics)/metrics\n" }
+          if let beside { lines += "# console: \(beside.url)\n" }
           try? Output.write(Data(lines.utf8))
         }
       }

@@ -55,6 +55,7 @@
     private let call: FirestoreService.Call
     private let policy: AccessPolicy
     private let count: TargetCount
+    private let open = OpenCall.current
     private var targets: [Int32: Target] = [:] {
       didSet { count.change(by: targets.count - oldValue.count) }
     }
@@ -118,7 +119,7 @@
       let step = try await rules.examined(
         step, call, access, number: current?.number, session)
       for (id, error) in step.failed {
-        targets[id] = nil
+        forget(id)
         if error.code == .permissionDenied { call.audit.note(.denial) }
       }
       return step.isEmpty && !step.isMark ? nil : step
@@ -132,7 +133,7 @@
       case .addTarget(let target):
         try await FirestoreService.mapErrors(in: call.name) { try await add(target) }
       case .removeTarget(let id):
-        targets[id] = nil
+        forget(id)
         await rules?.remove(id)
         await session.remove(id)
       case nil: return
@@ -152,6 +153,7 @@
       targets[wire.targetID] = Target(
         endsWhenComplete: wire.once,
         expectedCount: wire.hasExpectedCount ? Int(wire.expectedCount.value) : nil, mask: mask)
+      open?.listen("\(wire.targetID)", to: "\(listened)")
       try await session.add(wire.targetID, listened, from: start(of: wire))
     }
 
@@ -199,10 +201,15 @@
     /// The numbers of documents that the client has from before, as far as it has said so.
     var expectedCounts: [Int32: Int] { targets.compactMapValues(\.expectedCount) }
 
+    private func forget(_ id: Int32) {
+      targets[id] = nil
+      open?.endListening("\(id)")
+    }
+
     /// Ends one-time targets, and returns which of these they are.
     func end(complete ids: [Int32]) async {
       for id in ids where targets[id]?.endsWhenComplete == true {
-        targets[id] = nil
+        forget(id)
         await session.remove(id)
       }
     }

@@ -37,6 +37,8 @@
     let logger: Logger
     /// Whether connections come from a proxy, which says in a header who calls.
     var isBehindProxy = false
+    /// Shows calls while they are open; nil if nobody wants to see them.
+    var view: ServerView?
 
     var limiter: CallLimiter { admission.limiter }
     var audit: AuditTrail { admission.audit }
@@ -64,7 +66,10 @@
     /// Opens a call, which must be ended.
     package func open(_ method: String, from source: CallSource) -> OpenCall {
       metrics.begin(method)
-      return OpenCall(method, from: address(of: source), limiter)
+      let call = OpenCall(
+        method, from: address(of: source), limiter, isWatched: view != nil)
+      view?.begin(call)
+      return call
     }
 
     /// Counts the call for its address. Administrators have no such limit.
@@ -93,6 +98,7 @@
       isDenial: Bool = false, isFault: Bool = false
     ) {
       let duration = ContinuousClock.now - call.start
+      view?.end(call)
       metrics.end(
         call.method, status: status, after: duration, received: call.received, sent: call.sent)
       if isDenial { audit.note(.denial, in: call, database: database, reason: status) }

@@ -3,6 +3,18 @@
 #if Server
   import Synchronization
 
+  /// What has been counted of one method's calls.
+  struct CallCounts: Sendable {
+    let method: String
+    /// Calls that have ended, by status.
+    let ended: [String: Int]
+    let open: Int
+    /// The time of the ended calls together.
+    let seconds: Double
+    let received: Int
+    let sent: Int
+  }
+
   /// Counts calls by method and result.
   final class CallMetrics: Sendable {
     /// The upper bounds of the histogram's buckets, in seconds.
@@ -46,6 +58,18 @@
     /// Adds a change to the number of listened targets.
     func countTargets(_ change: Int) {
       targets.add(change, ordering: .relaxed)
+    }
+
+    /// The listened targets of streams.
+    var targetCount: Int { targets.load(ordering: .relaxed) }
+
+    /// The counts of each method, in the order of the names.
+    var counts: [CallCounts] {
+      methods.withLock { $0 }.sorted { $0.key < $1.key }.map { name, method in
+        CallCounts(
+          method: name, ended: method.statuses, open: method.open, seconds: method.seconds,
+          received: method.received, sent: method.sent)
+      }
     }
 
     /// All metrics in Prometheus's text format.

@@ -23,6 +23,8 @@
       var received = 0
       var sent = 0
       var caller: Caller?
+      /// Who made the last request of a connection.
+      var shown: Caller?
       var isSilent = false
     }
 
@@ -36,12 +38,20 @@
     let start = ContinuousClock.now
     private let limiter: CallLimiter?
     private let state = Mutex(State())
+    /// What the call listens to, by the client's names for it; nil if nobody watches calls.
+    private let listened: Mutex<[String: String]?>
 
-    /// - Parameter limiter: counts the bytes; nil for no count.
-    init(_ method: String, from address: NetworkAddress?, _ limiter: CallLimiter?) {
+    /// - Parameters:
+    ///   - limiter: counts the bytes; nil for no count.
+    ///   - isWatched: whether somebody wants to know what the call listens to.
+    init(
+      _ method: String, from address: NetworkAddress?, _ limiter: CallLimiter?,
+      isWatched: Bool = false
+    ) {
       self.method = method
       self.address = address
       self.limiter = limiter
+      listened = Mutex(isWatched ? [:] : nil)
     }
 
     /// Runs a part of the call's work, which reports to it.
@@ -76,6 +86,30 @@
     var caller: Caller? { state.withLock(\.caller) }
 
     func note(_ caller: Caller) { state.withLock { $0.caller = caller } }
+
+    /// Who a view shows as the caller. Unlike `caller`, nobody's limits count the bytes.
+    var shownCaller: Caller { state.withLock { $0.shown ?? $0.caller } ?? .nobody }
+
+    func show(_ caller: Caller?) { state.withLock { $0.shown = caller } }
+
+    // MARK: - Listeners
+
+    /// Records that the call listens to something.
+    ///
+    /// - Parameter key: the client's name for it.
+    func listen(_ key: String, to place: @autoclosure () -> String) {
+      listened.withLock { listened in
+        guard listened != nil else { return }
+        listened?[key] = place()
+      }
+    }
+
+    func endListening(_ key: String) { listened.withLock { $0?[key] = nil } }
+
+    func endListening() { listened.withLock { $0 = $0.map { _ in [:] } } }
+
+    /// What the call listens to, in order.
+    var listeners: [String] { (listened.withLock { $0 } ?? [:]).values.sorted() }
 
     /// Whether the log leaves the call out.
     var isSilent: Bool { state.withLock(\.isSilent) }

@@ -79,6 +79,8 @@
       /// Records sign-ins, refusals and administrators' changes. It is called on the threads of the
       /// calls, so it is quick; `AuditFile` writes a file.
       public var audit: (@Sendable (AuditEvent) -> Void)?
+      /// Shows what the server does to those who answer for it; nil if nobody looks.
+      package var view: ServerView?
       /// Logs a line for each call.
       public var logger = Logger(label: "ondol.server")
 
@@ -114,7 +116,7 @@
     let admission: Admission
     private let options: Options
     private let drain = Drain()
-    private let metrics = CallMetrics()
+    private let metrics: CallMetrics
     private let isRunning = Mutex(false)
 
     /// Creates a server of one database, which is the default database of every project.
@@ -129,7 +131,16 @@
     /// Creates a server of a directory's databases.
     package init(_ directory: any DatabaseDirectory, options: Options) {
       self.directory = directory
+      var options = options
+      if let view = options.view {
+        let record = options.audit
+        options.audit = { event in
+          view.note(event)
+          record?(event)
+        }
+      }
       self.options = options
+      metrics = options.view?.metrics ?? CallMetrics()
       admission = Admission(options)
     }
 
@@ -291,6 +302,7 @@
     private var gate: CallGate {
       var gate = CallGate(admission: admission, metrics: metrics, logger: options.logger)
       gate.isBehindProxy = options.isBehindProxy
+      gate.view = options.view
       return gate
     }
 

@@ -150,6 +150,7 @@
       ])
       try await outbound.write(
         .head(HTTPResponseHead(version: .http1_1, status: .ok, headers: headers)))
+      call.listen("", to: request.path)
       var response = TreeHTTPResponse("")
       for try await event in events {
         if event == .cancel { response.refusal = .denied }

@@ -19,6 +19,7 @@
         of: request, peer: channel.channel.remoteAddress?.ipAddress ?? "")
       // The connection is a call, which counts the bytes of all its requests and pushes.
       let call = gate.open("database.connection", from: options.source)
+      options.call = call
       var status = "refused"
       defer { gate.end(call, status: status) }
       // A channel that is given up outside of this stops the process.

@@ -44,6 +44,13 @@
     var data: TreeData
   }
 
+  extension TreeRequest.Listening {
+    /// The place and the query, for people.
+    fileprivate var name: String {
+      "/\(place.text)\(query.map { " \(TreeText.json($0))" } ?? "")"
+    }
+  }
+
   extension TreeSession {
     private func key(_ listening: TreeRequest.Listening) -> TreeListenKey {
       TreeListenKey(listening.place.reference(in: database), tag: listening.tag)
@@ -68,6 +75,7 @@
         throw TreeRefusal(.unavailable, "the database is closed")
       }
       listens[key] = TreeListen(listening: listening, follower: follower, data: first.nodeData)
+      options.call?.listen(listening.name, to: listening.name)
       let isKnown = hash.map { !$0.isEmpty && $0 == TreeHash.hash(of: first.nodeData) } ?? false
       if !isKnown {
         try await pushData(listening, [], TreeText.json(first.nodeData))
@@ -79,6 +87,7 @@
     /// Stops listening.
     func unlisten(from listening: TreeRequest.Listening, _ number: Int64) async throws {
       listens[key(listening)] = nil
+      options.call?.endListening(listening.name)
       try await answer(number)
     }
 

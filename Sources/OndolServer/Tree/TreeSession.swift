@@ -35,6 +35,8 @@
       var principal = TreePrincipal.nobody
       /// Where the connection comes from.
       var source = CallSource(peer: "")
+      /// The connection, as a call.
+      var call: OpenCall?
     }
 
     let database: Database
@@ -44,7 +46,9 @@
     private let connection: any TreeConnection
     private let number: UInt64
     let news = TreeNews()
-    var principal: TreePrincipal
+    var principal: TreePrincipal {
+      didSet { options.call?.show(principal.caller) }
+    }
     /// The deployment of the rules that the listens were last checked with.
     var rulesNumber: Int64?
     private var rulesChange: Handlers.Registration?
@@ -126,6 +130,7 @@
       isOver = true
       rulesChange = nil
       listens = [:]
+      options.call?.endListening()
       news.signal.notify()
     }
 
