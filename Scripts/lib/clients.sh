@@ -17,4 +17,7 @@ require_clients() {
     "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-storage
   "$clients/bin/python" -c "import firebase_admin" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install firebase-admin
+  # Only for its messages, which need none of the packages that it names.
+  "$clients/bin/python" -c "from google.appengine.datastore import entity_bytes_pb2" 2>/dev/null ||
+    "$clients/bin/pip" --quiet --disable-pip-version-check install --no-deps appengine-python-standard
 }
