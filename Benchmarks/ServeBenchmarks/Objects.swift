@@ -136,7 +136,9 @@
       }
     }
 
-    @concurrent private static func give(_ path: String, _ writer: consuming ResponseWriter) async throws {
+    @concurrent private static func give(
+      _ path: String, _ writer: consuming ResponseWriter
+    ) async throws {
       let (file, size) = try await blocking {
         let file = unsafe open(path, O_RDONLY)
         return (file, Int(lseek(file, 0, SEEK_END)))
