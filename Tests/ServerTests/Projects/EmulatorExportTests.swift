@@ -277,6 +277,17 @@
       #expect(fault?.description.contains(message) == true, "\(fault?.description ?? "")")
     }
 
+    @Test func `Documents that are missing are noticed, though no record is damaged`() async throws
+    {
+      let folder = try await export(try await small())
+      try folder.write(Self.output, bytes: [])
+      let database = try await Database.onDevice()
+      let fault = await #expect(throws: ProjectFault.self) {
+        try await EmulatorExport(at: folder.path).load(into: database)
+      }
+      #expect(fault?.reason == "there are 0 documents, and 1 are announced")
+    }
+
     @Test func `Objects of two buckets are refused`() async throws {
       let folder = try await export(try await small())
       try folder.write("storage_export/blobs/1", "text")
