@@ -133,6 +133,9 @@ final class Catalog: Sendable {
   /// The app's own tokenizers.
   let tokenizers: OwnTokenizers
 
+  /// Where the witness of the commits sits; see CommitWitness.
+  let seat: WitnessSeat
+
   /// Indexes that a transaction's own writes have made invalid for its queries.
   private let unsettledIndexes: Set<Keyspace>
   /// Where the collections of a group are; shared by all copies.
@@ -155,6 +158,7 @@ final class Catalog: Sendable {
     schemas = DeclaredSchemas()
     self.clock = clock
     self.keepsChanges = keepsChanges
+    seat = WitnessSeat()
     unsettledIndexes = []
   }
 
@@ -167,6 +171,7 @@ final class Catalog: Sendable {
     schemas = catalog.schemas
     clock = catalog.clock
     keepsChanges = catalog.keepsChanges
+    seat = catalog.seat
     tokenizers = catalog.tokenizers
     unsettledIndexes = indexes
     directory = catalog.directory

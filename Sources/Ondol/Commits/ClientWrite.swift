@@ -28,8 +28,11 @@ package struct ClientWrite: Sendable {
 
   /// A change of one field that depends on what is stored, or on the commit.
   package struct Transform: Sendable {
-    let path: [String]
+    package let path: [String]
     let value: FieldValue
+
+    /// What happens to the field.
+    package var operation: FieldValue.Operation { value.operation }
 
     /// - Parameters:
     ///   - path: the names that lead to the field.
@@ -41,9 +44,9 @@ package struct ClientWrite: Sendable {
   }
 
   package let path: DocumentPath
-  let change: Change
-  let transforms: [Transform]
-  let condition: Condition
+  package let change: Change
+  package let transforms: [Transform]
+  package let condition: Condition
 
   package init(
     path: DocumentPath, _ change: Change, transforms: [Transform] = [],
@@ -57,6 +60,11 @@ package struct ClientWrite: Sendable {
 
   /// Whether the write only checks its condition.
   package var isVerify: Bool { if case .verify = change { true } else { false } }
+
+  /// The same write, under another condition.
+  package func when(_ condition: Condition) -> ClientWrite {
+    ClientWrite(path: path, change, transforms: transforms, condition: condition)
+  }
 
   /// Whether the write leaves no document.
   var isDelete: Bool { if case .delete = change { true } else { false } }

@@ -50,6 +50,8 @@ struct CommitConsequences: Sendable {
   var releasesContents = false
   /// The number of documents whose words it stores, by index.
   var searched: [SearchedIndex: Int] = [:]
+  /// What a witness has added to it.
+  var witnessed: WitnessedRows?
 }
 
 extension Database {
@@ -219,5 +221,6 @@ extension Database {
     if let end = consequences.firstEnd { reap(by: end) }
     if !consequences.searched.isEmpty { searches.note(consequences.searched, in: self) }
     if consequences.releasesContents { self.contents.reclaimer.noteRelease() }
+    if let rows = consequences.witnessed { catalog.witness?.committed(rows) }
   }
 }

@@ -11,6 +11,8 @@ struct Footprint: Sendable {
   private var ranges: [KeyRange] = []
   /// The root collections read from.
   private(set) var roots: Set<ExactText> = []
+  /// The documents read, existing or not, for a witness of the commit.
+  private(set) var documents: [DocumentPath] = []
 
   /// Adds a read of the document at `path`.
   ///
@@ -19,6 +21,7 @@ struct Footprint: Sendable {
   mutating func add(_ path: DocumentPath, in rows: Rows) throws(DatabaseError) {
     let pattern = CollectionPattern(path.collection)
     roots.insert(ExactText(pattern.root))
+    note(path, in: rows)
     let family = try rows.catalog.family(pattern.root, in: rows)
     guard let entry = family?.collections[pattern] else {
       keys.insert(CatalogKey.family(pattern.root))
@@ -26,6 +29,11 @@ struct Footprint: Sendable {
     }
     keys.insert(CatalogKey.keyspace(entry.keyspace))
     keys.insert(DocumentKey.key(entry.keyspace, path))
+  }
+
+  /// Records a document that was read for a witness, if there is one.
+  mutating func note(_ path: DocumentPath, in rows: Rows) {
+    if rows.catalog.seat.isOccupied { documents.append(path) }
   }
 
   /// Adds everything that could change the result of a query: the documents it looks up, or

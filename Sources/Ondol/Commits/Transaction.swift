@@ -198,10 +198,11 @@ public final class Transaction {
     of executor: inout Executor
   ) throws(DatabaseError) -> [DocumentSnapshot] {
     let shape = executor.shape
+    let isWitnessed = base.catalog.seat.isOccupied
     return try executor.documents().map { document in
-      guard let path = try? document.reference.place.get(),
-        let written = preparation.document(at: path)
-      else { return document }
+      guard let path = try? document.reference.place.get() else { return document }
+      if isWitnessed { footprint.note(path, in: base) }
+      guard let written = preparation.document(at: path) else { return document }
       return shape.shown(
         DocumentSnapshot(reference: document.reference, contents: contents(written)))
     }
@@ -306,6 +307,17 @@ public final class Transaction {
     try check(database, "")
     preparation.bring(contents)
     overlay = nil
+  }
+
+  /// Keeps the transaction's writes from the witness of commits, which makes them itself.
+  package func leaveUnwitnessed() { preparation.leaveUnwitnessed() }
+
+  /// Adds a client's write. A server's rules are not asked.
+  ///
+  /// - Throws: as `Database.commit(_:as:durability:)`; `.failedPrecondition` when the transaction
+  ///   is over.
+  package func add(_ write: ClientWrite) throws(DatabaseError) {
+    _ = try add(write, try write.compiled())
   }
 
   /// Adds a client's compiled write; returns the results of its transforms.

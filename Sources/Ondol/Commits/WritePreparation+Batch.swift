@@ -1,6 +1,7 @@
 // The second half of stage 2: turns everything written into one batch. Contributions, in this
 // order:
 //
+//   witness       writes that a witness of commits adds
 //   documents     rows of documents, their index entries, the contents they hold, their links
 //   paths         storage paths that no document links any more
 //   ended         expired documents that hold a unique value this commit claims
@@ -50,6 +51,7 @@ extension WritePreparation {
     guarding footprint: Footprint = Footprint(), with tree: TreePreparation? = nil,
     isToBeRead: Bool = false
   ) throws(DatabaseError) -> PreparedCommit {
+    let added = isToBeRead ? nil : try addWitnessedRows(footprint)
     var assembly = Assembly(claims: UniqueClaims(mayConflict: isToBeRead))
     assembly.batch.basis = rows.snapshot.sequence
     try addDocuments(to: &assembly)
@@ -73,9 +75,12 @@ extension WritePreparation {
     }
     let consequences = CommitConsequences(
       edits: changeCatalog(&assembly.batch), firstEnd: assembly.firstEnd,
-      releasesContents: assembly.holders.releasesContents, searched: assembly.searched)
+      releasesContents: assembly.holders.releasesContents, searched: assembly.searched,
+      witnessed: added)
+    // Callers count what they wrote themselves.
+    let own = added == nil ? written : written.filter { !HiddenRows.isRecord($0.path) }
     return PreparedCommit(
-      batch: assembly.batch, documents: written, consequences: consequences,
+      batch: assembly.batch, documents: own, consequences: consequences,
       unsettledIndexes: assembly.claims.unsettled, writesTree: tree?.isEmpty == false,
       staged: staged)
   }

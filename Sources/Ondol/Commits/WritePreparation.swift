@@ -32,9 +32,19 @@ struct WritePreparation {
   private(set) var releasedPaths: [String] = []
   /// Contents that the commit makes stored.
   private(set) var staged: [StagedContent] = []
+  /// Nil when nobody watches the commits, or when this one does not concern whoever does.
+  private(set) var witness: (any CommitWitness)?
+  /// The writes that the witness sees.
+  var witnessed: [WitnessedWrite] = []
 
   init(_ rows: Rows) {
     self.rows = rows.atOneMoment
+    witness = rows.catalog.witness
+  }
+
+  /// Keeps the writes from the witness: it has made them itself.
+  mutating func leaveUnwitnessed() {
+    witness = nil
   }
 
   /// Prepares a commit of `writes`, several of which may be to one document.
@@ -109,6 +119,7 @@ struct WritePreparation {
       if case .keep = write.intent.change { return }
       documents[position].after = after
       documents[position].isUntouched = false
+      if let witness { note(write, for: witness) }
     } catch {
       throw error.at(path: write.path.name)
     }

@@ -262,6 +262,7 @@ public final class Database: Sendable {
     let database = Database(
       engine: engine, path: path, options: options, environment: environment)
     if engine.isReadOnly { return database }
+    try await database.refuseUnsynchronisedWrites()
     await database.carryOutCloseOperationsOfNobody()
     database.resume()
     return database

@@ -4,10 +4,9 @@
 
 /// Which documents are not the app's.
 enum HiddenRows {
-  private static let recordRoots = [
-    MigrationRows.root, WriteStreamRows.root, TokenKeyRows.root,
-    UploadRows.root,
-  ]
+  private static let recordRoots =
+    [MigrationRows.root, WriteStreamRows.root, TokenKeyRows.root, UploadRows.root]
+    + SyncRows.roots
 
   /// Whether a root collection is not the app's.
   static func isHidden(root: String) -> Bool {

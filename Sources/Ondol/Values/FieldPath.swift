@@ -146,7 +146,7 @@ extension FieldPath: CustomStringConvertible {
   }
 
   /// `name`, in backticks unless it is a plain identifier.
-  static func quoted(_ name: String) -> String {
+  package static func quoted(_ name: String) -> String {
     guard !isIdentifier(name) else { return name }
     var text = "`"
     for scalar in name.unicodeScalars {

@@ -15,7 +15,7 @@
 /// may be the value of a field, including fields inside maps. In arrays and queries it is not
 /// allowed: such a call throws `.invalidArgument`. The names and rules are Firestore's.
 public struct FieldValue: Sendable {
-  enum Operation: Sendable {
+  package enum Operation: Sendable {
     case delete
     case serverTimestamp
     /// The operand of these three is a number.

@@ -1,0 +1,54 @@
+// Where a device keeps what synchronisation needs to know. All of it is documents, in collections
+// that no app can name, so commits write them together with the app's own documents, and they are
+// checked, dumped, backed up and encrypted like these.
+//
+//   __syncclient__/client   who this device is for the server, and what the server has answered
+//   __follows__/NUMBER      a followed query, and up to which moment it is complete
+//   __synced__/DIGEST       a document that a follow contains or that waits: OndolSync/SyncedRow
+//   __outbox__/ID           a commit of this device that the server does not have yet
+//   __rejections__/ID       one that the server has refused, until the app has seen it
+
+/// How the rows of synchronisation are documents.
+enum SyncRows {
+  static let client = "__syncclient__"
+  static let follows = "__follows__"
+  static let synced = "__synced__"
+  static let outbox = "__outbox__"
+  static let rejections = "__rejections__"
+
+  static let roots = [client, follows, synced, outbox, rejections]
+
+  /// The names of the fields that a database reads which is opened without synchronisation.
+  enum Field {
+    /// text: the path of the followed collection.
+    static let collection = "collection"
+    /// text: the id of the followed collections, instead.
+    static let group = "group"
+  }
+}
+
+extension Database {
+  /// The collections of the rows of synchronisation. No path that an app gives leads to them.
+  package var syncClient: CollectionReference { hidden(SyncRows.client) }
+  package var syncFollows: CollectionReference { hidden(SyncRows.follows) }
+  package var syncedDocuments: CollectionReference { hidden(SyncRows.synced) }
+  package var syncOutbox: CollectionReference { hidden(SyncRows.outbox) }
+  package var syncRejections: CollectionReference { hidden(SyncRows.rejections) }
+
+  private func hidden(_ root: String) -> CollectionReference {
+    CollectionReference(database: self, place: .success(CollectionPath(unchecked: [root])))
+  }
+}
+
+extension Database {
+  /// The collections that rows say are followed.
+  ///
+  /// - Complexity: O(follows); one lookup when there are none.
+  package func followedCollections() async throws(DatabaseError) -> FollowedCollections {
+    var collections = FollowedCollections()
+    for document in try await syncFollows.getDocuments().documents {
+      collections.add(row: document.data())
+    }
+    return collections
+  }
+}
