@@ -43,20 +43,39 @@ struct ClientWrites: Sendable {
     self.compiled = compiled
   }
 
-  /// The answer to a group that is committed already, from the present documents; nil for one that
-  /// is not.
+  /// What is recorded of a group, and the answer to one that is committed already, from the present
+  /// documents.
+  ///
+  /// Throws the error of a group that was refused already, and `ForeignGroup.error`.
   func answer(
-    ifCommitted group: WriteGroup, in rows: Rows
-  ) throws(DatabaseError) -> ClientCommit? {
-    guard let time = try rows.time(ofCommitted: group) else { return nil }
+    _ group: WriteGroup, in rows: Rows
+  ) throws(DatabaseError) -> (answer: ClientCommit?, record: WriteStreamRecord?) {
+    guard let record = try rows.record(of: group) else { return (nil, nil) }
+    switch record.knowledge(of: group) {
+    case .new: return (nil, record)
+    case .refused(let error): throw error
+    case .foreign: throw ForeignGroup.error
+    case .committed(let time): return (try repeated(committed: time, group, in: rows), record)
+    }
+  }
+
+  /// The answer to a group that was committed at a time.
+  private func repeated(
+    committed time: Timestamp, _ group: WriteGroup, in rows: Rows
+  ) throws(DatabaseError) -> ClientCommit {
     let reader = DocumentReader(rows: rows)
     var answers: [ClientCommit.Answer] = []
     for write in writes {
       let contents = try reader.contents(of: write.path)
+      var updateTime = contents?.stamps.updateTime
+      // Later changes are not what this group came to.
+      if group.name != nil {
+        let isGone = write.isDelete || write.isVerify && contents == nil
+        updateTime = isGone ? nil : min(updateTime ?? time, time)
+      }
       answers.append(
         ClientCommit.Answer(
-          updateTime: contents?.stamps.updateTime,
-          transformed: write.transformed { contents?.value(at: $0) }))
+          updateTime: updateTime, transformed: write.transformed { contents?.value(at: $0) }))
     }
     return ClientCommit(answers: answers, time: time)
   }
@@ -117,7 +136,8 @@ extension Database {
   /// Commits a client's writes in their order, all or none. Several may be to one document.
   ///
   /// - Parameter group: which group of a stream these are. A group that is committed already is not
-  ///   committed again: the answer then has the documents' present values.
+  ///   committed again: the answer then has the documents' present values. One that was refused is
+  ///   refused again.
   /// - Throws: `.invalidArgument` naming the document and the field; `.notFound`, `.alreadyExists`
   ///   or `.failedPrecondition` naming the document that is not as a write's condition says;
   ///   otherwise as `WriteBatch.commit(durability:)`.
@@ -128,19 +148,22 @@ extension Database {
   ) async throws(DatabaseError) -> ClientCommit {
     // A commit's time may be slightly ahead of the clock.
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
-    let record = group?.write(at: now())
-    let all = writes.compiled + (record.map { [$0] } ?? [])
+    let all = writes.compiled + (group.map { [$0.place] } ?? [])
     let (outcome, receipt) = try await commit(
       .documents(all), durability: durability
     ) { (snapshot) throws(DatabaseError) in
+      var record: DocumentWrite?
       if let group {
-        let answer = try await read(snapshot, asOf: now()) { (rows) throws(DatabaseError) in
-          try writes.answer(ifCommitted: group, in: rows)
+        let moment = now()
+        let (answer, known) = try await read(snapshot, asOf: moment) {
+          (rows) throws(DatabaseError) in try writes.answer(group, in: rows)
         }
         if let answer { return Derivation(outcome: ClientOutcome.repeated(answer), batch: Batch()) }
+        record = group.write(at: moment, after: known)
       }
       let stored = try await storedRows(of: all, in: snapshot)
-      let (prepared, transformed) = try await read(snapshot) { (rows) throws(DatabaseError) in
+      let (prepared, transformed) = try await read(snapshot) {
+        [record] (rows) throws(DatabaseError) in
         try writes.prepare(record, stored, in: rows)
       }
       return Derivation(

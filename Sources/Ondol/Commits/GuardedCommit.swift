@@ -100,12 +100,14 @@ extension Database {
     _ writes: [ClientWrite], as group: WriteGroup? = nil, allowedBy guardian: some WriteGuard
   ) async throws(DatabaseError) -> ClientCommit {
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
-    let record = group?.write(at: now())
     do {
       let (outcome, commit) = try await run(attempts: 100, durability: nil) {
         transaction -> ClientOutcome in
-        if let group, let known = try transaction.answer(ifCommitted: group, writes) {
-          return .repeated(known)
+        var record: DocumentWrite?
+        if let group {
+          let (answer, known) = try transaction.answer(group, writes)
+          if let answer { return .repeated(answer) }
+          record = group.write(at: now(), after: known)
         }
         var (transformed, changes) = ([[Value]](), [ProposedWrites.Change]())
         for (write, compiled) in zip(writes.writes, writes.compiled) {

@@ -329,16 +329,16 @@ public final class Transaction {
     return write.transformed(by: preparation)
   }
 
-  /// The answer to a client's writes when their group is committed already; nil when it is not.
+  /// What is recorded of a group, and the answer to its writes when it is committed already.
   func answer(
-    ifCommitted group: WriteGroup, _ writes: ClientWrites
-  ) throws(DatabaseError) -> ClientCommit? {
-    _ = try getStoredDocument(database.document(WriteStreamRows.document(group.stream)))
+    _ group: WriteGroup, _ writes: ClientWrites
+  ) throws(DatabaseError) -> (answer: ClientCommit?, record: WriteStreamRecord?) {
+    _ = try getStoredDocument(database.document(group.path))
     do throws(DatabaseError) {
-      return try writes.answer(ifCommitted: group, in: base)
+      return try writes.answer(group, in: base)
     } catch {
       throw noting(error) { (rows) throws(DatabaseError) in
-        _ = try writes.answer(ifCommitted: group, in: rows)
+        _ = try writes.answer(group, in: rows)
       }
     }
   }

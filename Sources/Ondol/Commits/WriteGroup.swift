@@ -2,6 +2,11 @@
 // committed once. A device that got no answer cannot know whether the group was committed, and
 // sends it again, perhaps much later and to another process. So the commit of a group also records
 // its number (WriteStreamRows), and a group that is recorded is answered and not committed.
+//
+// A device that names its groups gets more: the record keeps the last names. A group that was
+// refused is recorded as well, so that a late copy of it cannot be committed after its device has
+// gone on. And a number that comes again with an unknown name is from another device, which took
+// over the first one's identity with a copy of its database.
 
 internal import OndolEngine
 
@@ -9,42 +14,139 @@ internal import OndolEngine
 package struct WriteGroup: Sendable {
   let stream: String
   let number: Int64
+  /// Tells the group from all others of the stream; nil when the device does not name them.
+  let name: String?
 
   private static let day: Int64 = 86_400_000_000
+  private static let longestName = 64
 
   /// Nil when a stream cannot have this name or the number is below 1.
   ///
   /// - Parameters:
   ///   - stream: the stream's name: what a document's id can be.
   ///   - number: the first group of a stream has 1.
-  package init?(stream: String, number: Int64) {
+  ///   - name: up to 64 bytes.
+  package init?(stream: String, number: Int64, name: String? = nil) {
     guard ResourceName.problem(withID: stream) == nil, number > 0 else { return nil }
+    if let name {
+      guard !name.isEmpty, name.utf8.count <= Self.longestName else { return nil }
+    }
     self.stream = stream
     self.number = number
+    self.name = name
   }
 
-  /// The write that records the group as committed. The record lives for 30 days and what is left
-  /// of the present one, so that most commits leave the index of ends as it is.
-  func write(at now: Int64) -> DocumentWrite {
+  var path: DocumentPath { WriteStreamRows.document(stream) }
+
+  /// The place of the record among a commit's writes, for those that queue by documents.
+  var place: DocumentWrite { DocumentWrite(path: path, intent: WriteIntent(change: .keep)) }
+
+  /// The write that records the group as committed, or as refused. The record lives for 30 days and
+  /// what is left of the present one, so that most commits leave the index of ends as it is.
+  func write(
+    at now: Int64, after record: WriteStreamRecord?, refusedFor error: DatabaseError? = nil
+  ) -> DocumentWrite {
     var fields: [String: Value] = [WriteStreamRows.Field.group: .integer(number)]
     let days = now / Self.day + 31
     let (end, isTooLate) = days.multipliedReportingOverflow(by: Self.day)
     if !isTooLate, let ends = try? Timestamp(microsecondsSince1970: end) {
       fields[WriteStreamRows.Field.ends] = .timestamp(ends)
     }
-    return DocumentWrite(
-      path: WriteStreamRows.document(stream), intent: WriteIntent(change: .replace(fields: fields)))
+    if let name {
+      let known = (record?.names ?? []).suffix(WriteStreamRecord.mostNames - 1)
+      // The last one's time is the record's own.
+      let last = WriteStreamRecord.Name(name: name, time: nil, error: error)
+      fields[WriteStreamRows.Field.names] = .array((known + [last]).map(\.value))
+    }
+    return DocumentWrite(path: path, intent: WriteIntent(change: .replace(fields: fields)))
+  }
+}
+
+/// What is recorded of a stream.
+struct WriteStreamRecord: Sendable {
+  /// Groups that a device may have sent without having written down their answers.
+  static let mostNames = 64
+
+  /// What is known of a named group.
+  struct Name: Sendable {
+    let name: String
+    /// When it was committed or refused; nil in the record that is to be written.
+    let time: Timestamp?
+    /// Why it was refused; nil when it is committed.
+    let error: DatabaseError?
+  }
+
+  /// The number of the last group.
+  let last: Int64
+  /// The last groups.
+  let names: [Name]
+  /// When it was recorded.
+  let time: Timestamp
+
+  fileprivate init?(_ contents: DocumentSnapshot.Contents) {
+    guard let last = contents.value(at: [WriteStreamRows.Field.group])?.integer else { return nil }
+    self.last = last
+    time = contents.stamps.updateTime
+    let names = contents.value(at: [WriteStreamRows.Field.names])?.array ?? []
+    self.names = names.compactMap { [time] value in Name(value, at: time) }
+  }
+
+  /// What is known of a group.
+  enum Knowledge: Sendable {
+    case new
+    /// It was committed at this time, or before it when it has no name.
+    case committed(Timestamp)
+    case refused(DatabaseError)
+    /// Another device has sent groups in this stream.
+    case foreign
+  }
+
+  func knowledge(of group: WriteGroup) -> Knowledge {
+    guard let name = group.name else { return last >= group.number ? .committed(time) : .new }
+    if let known = names.last(where: { isSame($0.name, name) }) {
+      return known.error.map { .refused($0) } ?? .committed(known.time ?? time)
+    }
+    return last >= group.number ? .foreign : .new
+  }
+}
+
+extension WriteStreamRecord.Name {
+  /// Reads what `value` has made; nil for anything else.
+  fileprivate init?(_ value: Value, at recorded: Timestamp) {
+    guard case .array(let parts) = value, parts.count == 2 || parts.count == 4,
+      case .string(let name) = parts[0]
+    else { return nil }
+    var error: DatabaseError?
+    if parts.count == 4, case .integer(let code) = parts[2], case .string(let message) = parts[3] {
+      error = DatabaseError(DatabaseError.Code(rawValue: Int(clamping: code)) ?? .unknown, message)
+    }
+    let time = if case .timestamp(let time) = parts[1] { time } else { recorded }
+    self.init(name: name, time: time, error: error)
+  }
+
+  fileprivate var value: Value {
+    let parts: [Value] = [.string(name), time.map { .timestamp($0) } ?? .null]
+    guard let error else { return .array(parts) }
+    return .array(parts + [.integer(Int64(error.code.rawValue)), .string(error.message)])
   }
 }
 
 extension Rows {
-  /// When the group, or one after it in the same stream, was committed; nil when it was not.
-  func time(ofCommitted group: WriteGroup) throws(DatabaseError) -> Timestamp? {
-    let path = WriteStreamRows.document(group.stream)
-    guard let record = try DocumentReader(rows: self).contents(of: path),
-      let last = record.value(at: [WriteStreamRows.Field.group])?.integer, last >= group.number
-    else { return nil }
-    return record.stamps.updateTime
+  /// What is recorded of a group's stream; nil when nothing is.
+  func record(of group: WriteGroup) throws(DatabaseError) -> WriteStreamRecord? {
+    try DocumentReader(rows: self).contents(of: group.path).flatMap { WriteStreamRecord($0) }
+  }
+}
+
+/// Two devices send groups in one stream.
+package enum ForeignGroup {
+  private static let message = "another device has sent its writes under this one's identity"
+
+  static var error: DatabaseError { DatabaseError(.aborted, message) }
+
+  /// Whether an error says so.
+  package static func isReason(of error: DatabaseError) -> Bool {
+    error.code == .aborted && error.message == message
   }
 }
 
@@ -56,5 +158,25 @@ extension Database {
   /// - Complexity: O(1) lookups; the first time one commit.
   package func prepareForWriteGroups() async throws(DatabaseError) {
     try await expire([WriteStreamRows.Field.ends], of: WriteStreamRows.pattern)
+  }
+
+  /// Records that a group with a name was refused, so that it is never committed. Does nothing when
+  /// anything is recorded of the group already.
+  ///
+  /// - Throws: as `DocumentReference.setData(_:merge:returning:ifVersion:durability:)`.
+  package func refuse(_ group: WriteGroup, for error: DatabaseError) async throws(DatabaseError) {
+    _ = try await commit(.documents([group.place]), durability: nil) {
+      (snapshot) throws(DatabaseError) in
+      let moment = now()
+      let prepared = try await read(snapshot, asOf: moment) { (rows) throws(DatabaseError) in
+        let record = try rows.record(of: group)
+        if let record {
+          guard case .new = record.knowledge(of: group) else { return PreparedCommit?.none }
+        }
+        return try WritePreparation.prepare(
+          [group.write(at: moment, after: record, refusedFor: error)], in: rows)
+      }
+      return prepared.map { Derivation($0) } ?? Derivation(outcome: [], batch: Batch())
+    }
   }
 }

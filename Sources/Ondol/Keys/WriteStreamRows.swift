@@ -5,6 +5,9 @@
 //   __writestreams__/ID
 //     group    integer: the last group that is committed; the first is 1
 //     ends     timestamp: when the record may be removed
+//     names    array, for a device that names its groups: of each of the last ones its name, and
+//              when it was committed, null for the record's own time; for one that was refused
+//              also code and message
 
 internal import OndolEngine
 
@@ -22,5 +25,6 @@ enum WriteStreamRows {
   enum Field {
     static let group = "group"
     static let ends = "ends"
+    static let names = "names"
   }
 }
