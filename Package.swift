@@ -5,6 +5,9 @@ import PackageDescription
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Tools"]))
 
+// What speaks Firestore's protocol, from either end.
+let ofProtocol = TargetDependencyCondition.when(traits: ["Server", "Sync"])
+
 let package = Package(
   name: "ondol",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -16,6 +19,8 @@ let package = Package(
     .library(name: "OndolConsole", targets: ["OndolConsole"]),
     // Firestore's protocol over a database, to embed; it serves with the trait Server only.
     .library(name: "OndolServer", targets: ["OndolServer"]),
+    // Keeps a database equal to a server's; it synchronises with the trait Sync only.
+    .library(name: "OndolSync", targets: ["OndolSync"]),
     // Accounts of an app's people: addresses, passwords, sessions, and who may see what.
     .library(name: "OndolAccounts", targets: ["OndolAccounts"]),
     // Databases on PostgreSQL; whoever uses it needs libpq, and nobody else does.
@@ -32,6 +37,9 @@ let package = Package(
       enabledTraits: ["Tools"]),
     .trait(
       name: "Server", description: "The server for Firestore's clients: `ondol serve`.",
+      enabledTraits: ["Tools"]),
+    .trait(
+      name: "Sync", description: "Databases are kept equal to a server's: `ondol sync`.",
       enabledTraits: ["Tools"]),
     .trait(
       name: "Postgres", description: "The programs reach databases on PostgreSQL, by libpq.",
@@ -101,7 +109,7 @@ let package = Package(
     .target(
       name: "OndolServer",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolJSON", "OndolWire",
+        "Ondol", "OndolAccounts", "OndolJSON", "OndolMapping", "OndolWire",
         .product(name: "Logging", package: "swift-log"),
         // What rules compute digests with, and what signs tokens.
         .product(name: "Crypto", package: "swift-crypto"),
@@ -132,14 +140,33 @@ let package = Package(
     .target(
       name: "OndolWire",
       dependencies: [
-        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
-        .product(
-          name: "GRPCProtobuf", package: "grpc-swift-protobuf",
-          condition: .when(traits: ["Server"])),
-        .product(
-          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: ofProtocol),
+        .product(name: "GRPCProtobuf", package: "grpc-swift-protobuf", condition: ofProtocol),
+        .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: ofProtocol),
       ],
       exclude: ["Protos"]),
+    // The protocol's values, names and writes, and the database's: for servers and for devices.
+    .target(
+      name: "OndolMapping",
+      dependencies: [
+        "Ondol", "OndolWire",
+        .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: ofProtocol),
+      ]),
+    // Devices of that server, or of Google's. Its files are empty without the trait.
+    .target(
+      name: "OndolSync",
+      dependencies: [
+        "Ondol", "OndolMapping", "OndolWire",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Sync"])),
+        .product(
+          name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
+          condition: .when(traits: ["Sync"])),
+        .product(
+          name: "GRPCProtobuf", package: "grpc-swift-protobuf", condition: .when(traits: ["Sync"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Sync"])),
+      ]),
     // Signing up and in. What it takes beside Ondol, scrypt, is swift-crypto's.
     .target(
       name: "OndolAccounts",
@@ -153,8 +180,8 @@ let package = Package(
     .executableTarget(
       name: "OndolInspect",
       dependencies: [
-        "COndolFiles", "Ondol", "OndolAccounts", "OndolConsole", "OndolServer", "OndolTerminal",
-        "OndolEngine", "OndolJSON", "OndolPlatform",
+        "COndolFiles", "Ondol", "OndolAccounts", "OndolConsole", "OndolServer", "OndolSync",
+        "OndolTerminal", "OndolEngine", "OndolJSON", "OndolPlatform",
         .product(name: "Logging", package: "swift-log"),
         .target(name: "OndolPostgres", condition: .when(traits: ["Postgres"])), argumentParser,
       ]),
@@ -195,8 +222,9 @@ let package = Package(
     .testTarget(
       name: "ServerTests",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolEngine", "OndolJSON", "OndolServer", "OndolServerTestKit",
-        "OndolTestKit", "OndolWire", .product(name: "Crypto", package: "swift-crypto"),
+        "Ondol", "OndolAccounts", "OndolEngine", "OndolJSON", "OndolMapping", "OndolServer",
+        "OndolServerTestKit", "OndolTestKit", "OndolWire",
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
@@ -208,11 +236,21 @@ let package = Package(
     .target(
       name: "OndolServerTestKit",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolServer", "OndolTestKit", "OndolWire",
+        "Ondol", "OndolEngine", "OndolServer", "OndolSync", "OndolTestKit", "OndolWire",
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
       ], path: "Tests/OndolServerTestKit"),
+    // Devices and their server, in a simulation and over sockets.
+    .testTarget(
+      name: "SyncTests",
+      dependencies: [
+        "Ondol", "OndolEngine", "OndolMapping", "OndolServer", "OndolServerTestKit", "OndolSync",
+        "OndolTestKit", "OndolWire", .product(name: "Logging", package: "swift-log"),
+        .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Sync"])),
+        .product(
+          name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Sync"])),
+      ]),
     // What an app's tests see of the test kit, through public calls alone.
     .testTarget(name: "TestKitTests", dependencies: ["Ondol", "OndolTestKit"]),
     // A PostgreSQL for tests, which starts and ends with them.
@@ -343,8 +381,8 @@ if let bench = Context.environment["BENCH"] {
 // libFuzzer, which brings a main and so excludes everything else; the tests try the inputs that
 // were kept.
 let fuzzed: [Target.Dependency] = [
-  "Ondol", "OndolAccounts", "OndolConsole", "OndolEngine", "OndolJSON", "OndolServer",
-  "OndolTestKit", "OndolWire",
+  "Ondol", "OndolAccounts", "OndolConsole", "OndolEngine", "OndolJSON", "OndolMapping",
+  "OndolServer", "OndolTestKit", "OndolWire",
   .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Server"])),
   .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
 ]

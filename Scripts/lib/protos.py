@@ -14,11 +14,11 @@ import tempfile
 
 
 def wrap(text: str) -> str:
-    """The file, compiled with the trait only, with the serializers that count bytes."""
+    """The file, compiled with the traits only, with the serializers that count bytes."""
     text = text.replace("internal import GRPCProtobuf\n", "")
     text = re.sub(r"GRPCProtobuf\.Protobuf(Des|S)erializer<", r"Measured\1erializer<", text)
     head = "// Made by Scripts/protos.\n// swift-format-ignore-file\n"
-    return f"{head}#if Server\n{text.rstrip()}\n#endif\n"
+    return f"{head}#if Server || Sync\n{text.rstrip()}\n#endif\n"
 
 
 def descriptors(protos: pathlib.Path) -> list[tuple[str, bytes]]:

@@ -64,7 +64,8 @@ struct Main: AsyncParsableCommand {
       CommandGroup(
         name: "Serve",
         subcommands: [
-          ServeCommand.self, TokensCommand.self, RulesCommand.self, ServerCommand.self,
+          ServeCommand.self, SyncCommand.self, TokensCommand.self, RulesCommand.self,
+          ServerCommand.self,
         ]),
       CommandGroup(name: "Start", subcommands: [NewCommand.self]),
       CommandGroup(

@@ -21,7 +21,7 @@ struct Main: AsyncParsableCommand {
       TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self,
       TrialCommand<FailoverSuite>.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self,
       SoakCommand.self, TenantsCommand.self, BenchCommand.self,
-    ] + postgresCommands + serverCommands)
+    ] + postgresCommands + serverCommands + syncCommands)
 
   private static var postgresCommands: [any ParsableCommand.Type] {
     #if Postgres
@@ -34,6 +34,14 @@ struct Main: AsyncParsableCommand {
   private static var serverCommands: [any ParsableCommand.Type] {
     #if Server
       [ServeCommand.self]
+    #else
+      []
+    #endif
+  }
+
+  private static var syncCommands: [any ParsableCommand.Type] {
+    #if Server && Sync
+      [SyncCommand.self]
     #else
       []
     #endif

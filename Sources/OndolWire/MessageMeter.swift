@@ -1,7 +1,7 @@
 // The bytes of a call's messages. Services see messages and no bytes, so the serializers count
 // them, for the call in whose task they work.
 
-#if Server
+#if Server || Sync
   package import GRPCCore
   import GRPCProtobuf
   package import SwiftProtobuf

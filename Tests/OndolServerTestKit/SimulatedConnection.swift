@@ -63,6 +63,9 @@
 
     func send(_ request: Request) { requests.yield(request) }
 
+    /// Sends nothing more.
+    func finish() { requests.finish() }
+
     /// Breaks the connection for the client.
     ///
     /// - Parameter isNoticed: whether the server notices it.

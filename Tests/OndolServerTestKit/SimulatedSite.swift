@@ -33,6 +33,14 @@
       return try await directory.database(project: "p", id: "(default)").database.changeToken()
     }
 
+    /// The database, with all that other servers of it have committed.
+    func newestDatabase() async throws -> Database {
+      let directory: any DatabaseDirectory = SingleDatabase(database)
+      let served = try await directory.database(project: "p", id: "(default)").database
+      try await served.refresh()
+      return served
+    }
+
     /// Registers `cut`, which runs when the server ends, or at once if it has ended.
     func attach(_ cut: @escaping @Sendable () -> Void) -> Int {
       let number: Int? = state.withLock { state in
@@ -156,7 +164,7 @@
 
     /// A world in which only short sleeps end. Time jumps when a task sleeps, and a timer for next
     /// month would otherwise let a month pass at once.
-    private static func patient(_ environment: Environment) -> Environment {
+    static func patient(_ environment: Environment) -> Environment {
       var patient = environment
       let nap = environment.sleep
       patient.sleep = { microseconds in

@@ -3,6 +3,7 @@
 #if Server
   import GRPCCore
   import Ondol
+  import OndolMapping
   import OndolTestKit
   import OndolWire
   import SwiftProtobuf

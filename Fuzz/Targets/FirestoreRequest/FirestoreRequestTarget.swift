@@ -9,6 +9,7 @@
   import GRPCCore
   import Ondol
   import OndolEngine
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
 
   extension RuleValue {
     /// - Parameter database: the database's id, which begins the paths of references.

@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
 
   /// A list that has been allowed, for all documents or for those that pass.

@@ -2,6 +2,7 @@
 
 #if Server
   package import Ondol
+  import OndolMapping
 
   /// A request that somebody might make.
   package struct ExplainedRequest: Sendable {

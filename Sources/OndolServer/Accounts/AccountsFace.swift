@@ -10,6 +10,7 @@
   import Foundation
   import Ondol
   import OndolAccounts
+  import OndolMapping
 
   /// Answers Firebase's clients for accounts.
   struct AccountsFace: HTTPFace {

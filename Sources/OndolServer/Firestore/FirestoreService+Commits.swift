@@ -4,6 +4,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 
@@ -143,9 +144,12 @@
       _ message: WireWriteRequest, after token: WriteStreamToken, _ call: Call,
       _ response: RPCWriter<WireWriteResponse>
     ) async throws -> WriteStreamToken {
-      let (group, token) = try token.next()
-      let writes = try call.values.writes(message.writes)
-      let commit = try await call.database.commit(writes, as: group, call.access)
+      let named = try token.named([UInt8](message.streamToken))
+      let (group, token) = try named ?? token.next()
+      let (writes, commit) =
+        named == nil
+        ? try await commit(message.writes, as: group, call)
+        : try await commitOnce(message.writes, as: group, call)
       call.noteChanges(writes)
       try await response.write(
         .with {
@@ -154,6 +158,47 @@
           $0.commitTime = call.values.wire(commit.time)
         })
       return token
+    }
+
+    private func commit(
+      _ wire: [WireWrite], as group: WriteGroup, _ call: Call
+    ) async throws(DatabaseError) -> ([ClientWrite], ClientCommit) {
+      let writes = try call.values.writes(wire)
+      return (writes, try await call.database.commit(writes, as: group, call.access))
+    }
+
+    /// Commits a named group, or records why it is refused for good.
+    private func commitOnce(
+      _ wire: [WireWrite], as group: WriteGroup, _ call: Call
+    ) async throws -> ([ClientWrite], ClientCommit) {
+      do throws(DatabaseError) {
+        return try await commit(wire, as: group, call)
+      } catch {
+        if ForeignGroup.isReason(of: error) { throw Self.foreign }
+        guard error.isFinal else { throw error }
+        try await call.database.refuse(group, for: error)
+        // Throws the recorded reason, unless a late copy was committed in between.
+        return try await commit(wire, as: group, call)
+      }
+    }
+
+    /// The error for a device whose identity another one has as well, as OndolSync knows it.
+    private static var foreign: RPCError {
+      RPCError(
+        code: .aborted, message: "another device has this one's identity",
+        metadata: ["ondol-client": "foreign"])
+    }
+  }
+
+  extension DatabaseError {
+    /// Whether the same group of writes would be refused again.
+    fileprivate var isFinal: Bool {
+      switch code {
+      case .invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition,
+        .outOfRange, .unimplemented:
+        true
+      default: false
+      }
     }
   }
 #endif

@@ -8,6 +8,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
   import Synchronization

@@ -4,6 +4,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

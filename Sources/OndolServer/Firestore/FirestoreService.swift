@@ -6,6 +6,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolMapping
   package import OndolWire
   import SwiftProtobuf
 

@@ -6,6 +6,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
 
   /// The rules' decisions about the targets of one stream.

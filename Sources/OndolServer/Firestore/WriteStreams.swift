@@ -3,6 +3,9 @@
 // the unanswered groups. So a token names the group that it follows, and the database records each
 // group's commit. A group that arrives twice is committed once, even if the server died in between
 // or the device reached another server.
+//
+// OndolSync names its groups: with each it sends a token of its own that has the number of the
+// group and its name. Such a group is also recorded when it is refused.
 
 #if Server
   import Ondol
@@ -34,6 +37,24 @@
     }
 
     var bytes: [UInt8] { Array("\(stream):\(count)".utf8) }
+
+    /// The group that a message announces itself, with the token that answers it; nil for a message
+    /// with a token of the server's. Throws `.invalidArgument` for a group of another stream.
+    func named(
+      _ bytes: [UInt8]
+    ) throws(DatabaseError) -> (group: WriteGroup, token: WriteStreamToken)? {
+      let parts = String(decoding: bytes, as: UTF8.self)
+        .split(separator: ":", omittingEmptySubsequences: false).map { String($0) }
+      guard parts.count == 3 else { return nil }
+      var token = self
+      guard parts[0].utf8.elementsEqual(stream.utf8), let number = Int64(parts[1]),
+        let group = WriteGroup(stream: stream, number: number, name: parts[2])
+      else {
+        throw DatabaseError(.invalidArgument, "the stream token names no group of this stream")
+      }
+      token.count = number
+      return (group, token)
+    }
 
     /// The next group, and the token that answers it.
     func next() throws(DatabaseError) -> (group: WriteGroup, token: WriteStreamToken) {

@@ -5,6 +5,7 @@
 #if Server
   import GRPCCore
   import Ondol
+  import OndolMapping
 
   /// Decides what calls may do.
   struct AccessPolicy: Sendable {

@@ -12,6 +12,7 @@
   import Foundation
   package import Ondol
   package import OndolAccounts
+  import OndolMapping
 
   /// What proofs a server takes.
   package struct Admission: Sendable {

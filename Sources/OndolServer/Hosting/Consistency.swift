@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
 
   /// The moment that a client wants to read.

@@ -4,6 +4,7 @@
 #if Server
   import Foundation
   package import Ondol
+  import OndolMapping
 
   /// Opens databases by their names.
   package actor ManyDatabases: DatabaseDirectory {

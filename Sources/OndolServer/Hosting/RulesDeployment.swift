@@ -6,6 +6,7 @@
   import GRPCCore
   import GRPCNIOTransportHTTP2Posix
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

@@ -3,6 +3,7 @@
 
 #if Server
   package import Ondol
+  import OndolMapping
 
   /// A served database.
   package final class ServedDatabase: Sendable {

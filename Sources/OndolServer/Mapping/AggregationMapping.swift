@@ -2,6 +2,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

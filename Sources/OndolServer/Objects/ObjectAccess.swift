@@ -4,6 +4,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
 
   /// What a call may do.
   enum ObjectAccess: Sendable {

@@ -5,6 +5,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
 
   /// Answers clients of storage.
   struct StorageFace: HTTPFace {

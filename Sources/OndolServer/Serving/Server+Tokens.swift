@@ -4,6 +4,7 @@
 #if Server
   import Ondol
   public import OndolAccounts
+  import OndolMapping
 
   extension Admission {
     init(_ options: Server.Options) {

@@ -9,6 +9,7 @@
   import NIOSSL
   import NIOWebSocket
   import Ondol
+  import OndolMapping
 
   /// Serves the tree of databases to the Realtime Database's clients.
   final class TreeFace: Sendable {

@@ -1,6 +1,6 @@
 // Made by Scripts/protos.
 // swift-format-ignore-file
-#if Server
+#if Server || Sync
 // For each proto file a FileDescriptorSet of it and of what it imports, in
 // base 64.
 

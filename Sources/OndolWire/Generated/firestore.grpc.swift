@@ -1,6 +1,6 @@
 // Made by Scripts/protos.
 // swift-format-ignore-file
-#if Server
+#if Server || Sync
 // Firestore's messages and calls, as its clients send and expect them: version 1. The names and the
 // numbers are the protocol's. What the server neither reads nor answers is left out, and a client
 // that sends it has it ignored.

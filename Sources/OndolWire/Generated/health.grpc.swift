@@ -1,6 +1,6 @@
 // Made by Scripts/protos.
 // swift-format-ignore-file
-#if Server
+#if Server || Sync
 // Whether a server serves, as gRPC's tools and orchestrators ask it.
 
 // DO NOT EDIT.

@@ -1,6 +1,6 @@
 // Made by Scripts/protos.
 // swift-format-ignore-file
-#if Server
+#if Server || Sync
 // Which services a server has and what their messages are, as tools such as grpcurl ask it.
 
 // DO NOT EDIT.

@@ -1,6 +1,6 @@
 // Made by Scripts/protos.
 // swift-format-ignore-file
-#if Server
+#if Server || Sync
 // DO NOT EDIT.
 // swift-format-ignore-file
 // swiftlint:disable all

@@ -5,6 +5,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolMapping
   import OndolTestKit
   import OndolWire
   import SwiftProtobuf

@@ -10,6 +10,7 @@
   import Testing
 
   @testable import Ondol
+  import OndolMapping
   @testable import OndolServer
 
   @Suite struct TokenKeyTests {

@@ -3,15 +3,19 @@
 // reference to a stored content a map of its own. So a document that is read and written back stays
 // the same.
 
-#if Server
+#if Server || Sync
   import Foundation
-  import Ondol
-  import OndolWire
-  import SwiftProtobuf
+  package import Ondol
+  package import OndolWire
+  package import SwiftProtobuf
 
   /// Maps values for one database.
-  struct ValueMapping: Sendable {
-    let database: DatabaseName
+  package struct ValueMapping: Sendable {
+    package let database: DatabaseName
+
+    package init(database: DatabaseName) {
+      self.database = database
+    }
 
     /// The `__type__` of a map that represents a vector, and the name of its components.
     private static let typeName = "__type__"
@@ -28,10 +32,12 @@
     /// Returns the value in a message.
     ///
     /// Throws `.invalidArgument` when there is none, or when it is not one of Firestore's.
-    func value(_ wire: WireValue) throws(DatabaseError) -> Value { try value(wire, depth: 0) }
+    package func value(_ wire: WireValue) throws(DatabaseError) -> Value {
+      try value(wire, depth: 0)
+    }
 
     /// Returns the fields in a message.
-    func fields(_ entries: [WireEntry]) throws(DatabaseError) -> [String: Value] {
+    package func fields(_ entries: [WireEntry]) throws(DatabaseError) -> [String: Value] {
       try fields(entries, depth: 0)
     }
 
@@ -167,13 +173,13 @@
     }
 
     /// Converts a timestamp. The database keeps whole microseconds.
-    func timestamp(_ wire: Google_Protobuf_Timestamp) throws(DatabaseError) -> Timestamp {
+    package func timestamp(_ wire: Google_Protobuf_Timestamp) throws(DatabaseError) -> Timestamp {
       try Timestamp(seconds: wire.seconds, nanoseconds: wire.nanos)
     }
 
     // MARK: - To the wire
 
-    func wire(_ value: Value) -> WireValue {
+    package func wire(_ value: Value) -> WireValue {
       var wire = WireValue()
       wire.valueType =
         switch value {
@@ -202,11 +208,11 @@
       return wire
     }
 
-    func wire(_ fields: [String: Value]) -> [WireEntry] {
+    package func wire(_ fields: [String: Value]) -> [WireEntry] {
       fields.map { name, value in self.entry(name, value) }
     }
 
-    func wire(_ moment: Timestamp) -> Google_Protobuf_Timestamp {
+    package func wire(_ moment: Timestamp) -> Google_Protobuf_Timestamp {
       .with {
         $0.seconds = moment.seconds
         $0.nanos = moment.nanoseconds

@@ -1,17 +1,17 @@
 // Documents in the protocol's form: all their fields, or those of a mask.
 
-#if Server
-  import Ondol
-  import OndolWire
+#if Server || Sync
+  package import Ondol
+  package import OndolWire
   import SwiftProtobuf
 
   /// The fields that a client requests.
-  struct FieldMask: Sendable {
+  package struct FieldMask: Sendable {
     /// Paths of names, none of them inside another.
-    let paths: [[String]]
+    package let paths: [[String]]
 
     /// Throws `.invalidArgument` when a path is invalid.
-    init(_ wire: WireDocumentMask) throws(DatabaseError) {
+    package init(_ wire: WireDocumentMask) throws(DatabaseError) {
       var paths: [[String]] = []
       for text in wire.fieldPaths {
         let path = FieldPath(text)
@@ -21,7 +21,7 @@
     }
 
     /// Returns the fields that the mask names.
-    func part(of fields: [String: Value]) -> [String: Value] {
+    package func part(of fields: [String: Value]) -> [String: Value] {
       var part: [String: Value] = [:]
       for path in paths {
         if let value = Self.value(at: path[...], in: fields) {
@@ -58,7 +58,7 @@
     /// Maps an existing document.
     ///
     /// - Parameter mask: the requested fields; nil for all.
-    func wire(_ document: DocumentSnapshot, mask: FieldMask? = nil) -> WireDocument {
+    package func wire(_ document: DocumentSnapshot, mask: FieldMask? = nil) -> WireDocument {
       .with {
         $0.name = "\(database.documents)/\(document.reference.path)"
         $0.fields = wire(mask.map { $0.part(of: document.data()) } ?? document.data())

@@ -1,23 +1,23 @@
-// Converts the protocol's writes: a document with or without a mask, a delete, a check of a
-// condition, and transforms, with an update or alone.
+// Converts the protocol's writes, in both directions: a document with or without a mask, a delete,
+// a check of a condition, and transforms, with an update or alone.
 
-#if Server
-  import Ondol
-  import OndolWire
+#if Server || Sync
+  package import Ondol
+  package import OndolWire
   import SwiftProtobuf
 
   extension ValueMapping {
     /// The writes, in their order.
     ///
     /// Throws `.invalidArgument` for an invalid write.
-    func writes(_ wire: [WireWrite]) throws(DatabaseError) -> [ClientWrite] {
+    package func writes(_ wire: [WireWrite]) throws(DatabaseError) -> [ClientWrite] {
       var writes: [ClientWrite] = []
       writes.reserveCapacity(wire.count)
       for write in wire { writes.append(try self.write(write)) }
       return writes
     }
 
-    func write(_ wire: WireWrite) throws(DatabaseError) -> ClientWrite {
+    package func write(_ wire: WireWrite) throws(DatabaseError) -> ClientWrite {
       let condition = try condition(wire.hasCurrentDocument ? wire.currentDocument : nil)
       switch wire.operation {
       case .update(let document):
@@ -45,7 +45,7 @@
       }
     }
 
-    func condition(
+    package func condition(
       _ wire: WirePrecondition?
     ) throws(DatabaseError) -> ClientWrite.Condition {
       switch wire?.conditionType {
@@ -110,11 +110,70 @@
     }
 
     /// Returns the result of a write.
-    func wire(_ answer: ClientCommit.Answer) -> WireWriteResult {
+    package func wire(_ answer: ClientCommit.Answer) -> WireWriteResult {
       .with {
         if let time = answer.updateTime { $0.updateTime = wire(time) }
         $0.transformResults = answer.transformed.map { self.wire($0) }
       }
+    }
+  }
+
+  // MARK: - To the wire
+
+  extension ValueMapping {
+    /// Returns a write as a client sends it.
+    ///
+    /// Throws `.invalidArgument` for an instruction that cannot be sent.
+    package func wire(_ write: ClientWrite) throws(DatabaseError) -> WireWrite {
+      var wire = WireWrite()
+      let name = database.name(of: write.path)
+      switch write.change {
+      case .delete: wire.delete = name
+      case .verify: wire.verify = name
+      case .replace(let fields):
+        wire.update.name = name
+        wire.update.fields = self.wire(fields)
+      case .patch(let fields, let mask):
+        wire.update.name = name
+        wire.update.fields = self.wire(fields)
+        wire.updateMask.fieldPaths = mask.map { Self.path(of: $0) }
+      }
+      for transform in write.transforms {
+        wire.updateTransforms.append(try self.wire(transform))
+      }
+      switch write.condition {
+      case .none: break
+      case .exists(let exists): wire.currentDocument.exists = exists
+      case .updated(let time): wire.currentDocument.updateTime = self.wire(time)
+      }
+      return wire
+    }
+
+    /// A path to a field, as the protocol writes it.
+    package static func path(of names: [String]) -> String {
+      names.map { FieldPath.quoted($0) }.joined(separator: ".")
+    }
+
+    private func wire(
+      _ transform: ClientWrite.Transform
+    ) throws(DatabaseError) -> WireDocumentTransform.FieldTransform {
+      var wire = WireDocumentTransform.FieldTransform()
+      wire.fieldPath = Self.path(of: transform.path)
+      switch transform.operation {
+      case .serverTimestamp: wire.setToServerValue = .requestTime
+      case .increment(let value): wire.increment = self.wire(value)
+      case .minimum(let value): wire.minimum = self.wire(value)
+      case .maximum(let value): wire.maximum = self.wire(value)
+      case .arrayUnion(let values):
+        wire.appendMissingElements.values = values.map { self.wire($0) }
+      case .arrayRemove(let values):
+        wire.removeAllFromArray.values = values.map { self.wire($0) }
+      case .delete:
+        throw DatabaseError(
+          .invalidArgument, "a delete is part of a mask", field: wire.fieldPath)
+      case .invalid(let error): throw error
+      }
+      return wire
     }
   }
 #endif

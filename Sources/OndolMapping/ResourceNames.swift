@@ -6,18 +6,18 @@
 //
 // A DatabaseDirectory decides which database a project and a name lead to.
 
-#if Server
-  import Ondol
+#if Server || Sync
+  package import Ondol
 
   /// A database's name in the protocol.
-  struct DatabaseName: Sendable, Hashable, CustomStringConvertible {
+  package struct DatabaseName: Sendable, Hashable, CustomStringConvertible {
     /// The database's name in projects with a single database.
-    static let usual = "(default)"
+    package static let usual = "(default)"
 
-    let project: String
-    let id: String
+    package let project: String
+    package let id: String
 
-    init(project: String, id: String) {
+    package init(project: String, id: String) {
       self.project = project
       self.id = id
     }
@@ -25,26 +25,26 @@
     /// Reads `projects/P/databases/D`.
     ///
     /// Throws `.invalidArgument` for anything else.
-    init(_ text: String) throws(DatabaseError) {
+    package init(_ text: String) throws(DatabaseError) {
       let (name, rest) = try Self.split(text)
       guard rest.isEmpty else { throw Self.malformed(text) }
       self = name
     }
 
-    var description: String { "projects/\(project)/databases/\(id)" }
+    package var description: String { "projects/\(project)/databases/\(id)" }
 
     /// The prefix of the names of all its documents, without the "/" after it.
-    var documents: String { "\(self)/documents" }
+    package var documents: String { "\(self)/documents" }
 
     /// The name of a document.
-    func name(of path: DocumentPath) -> String {
+    package func name(of path: DocumentPath) -> String {
       "\(documents)/\(path.segments.joined(separator: "/"))"
     }
 
     /// Splits a name of a document or of the root into its database and the rest.
     ///
     /// Throws `.invalidArgument` for anything else.
-    static func split(
+    package static func split(
       _ text: String
     ) throws(DatabaseError) -> (database: DatabaseName, rest: [String]) {
       let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -58,7 +58,7 @@
     /// The document with this name.
     ///
     /// Throws `.invalidArgument` for a name in another database or an invalid name.
-    func path(of text: String) throws(DatabaseError) -> DocumentPath {
+    package func path(of text: String) throws(DatabaseError) -> DocumentPath {
       let (database, path) = try Self.document(text)
       guard database == self else { throw foreign(text) }
       return path
@@ -66,7 +66,7 @@
 
     /// A position among documents' names, for a comparison. It may have the least of all ids, which
     /// no document has. Clients refer to that by a number, as Firestore's ids may be numbers.
-    func bound(of text: String) throws(DatabaseError) -> DocumentPath {
+    package func bound(of text: String) throws(DatabaseError) -> DocumentPath {
       let (database, rest) = try Self.split(text)
       guard database == self else { throw foreign(text) }
       guard rest.first == "documents", rest.count > 1, rest.last == Self.leastID else {
@@ -80,7 +80,7 @@
     private static let leastID = "__id-9223372036854775808__"
 
     /// Splits a document's name.
-    static func document(
+    package static func document(
       _ text: String
     ) throws(DatabaseError) -> (database: DatabaseName, path: DocumentPath) {
       let (database, rest) = try split(text)
@@ -89,7 +89,7 @@
     }
 
     /// Splits the name of a parent of collections: a document, or the root, with a nil path.
-    static func parent(
+    package static func parent(
       _ text: String
     ) throws(DatabaseError) -> (database: DatabaseName, path: DocumentPath?) {
       let (database, rest) = try split(text)
@@ -111,7 +111,7 @@
 
   extension Optional<DocumentPath> {
     /// The collection with this id below the document, or at the top.
-    func collection(_ id: String) throws(DatabaseError) -> CollectionPath {
+    package func collection(_ id: String) throws(DatabaseError) -> CollectionPath {
       try CollectionPath(segments: (self?.segments ?? []) + [id])
     }
   }

@@ -1,0 +1,86 @@
+// The streams over a network: gRPC over HTTP/2, with TLS unless the address says otherwise. One
+// connection has both streams. gRPC opens it again by itself, and the streams above begin again
+// from their rows.
+
+#if Sync
+  import GRPCCore
+  import GRPCNIOTransportHTTP2Posix
+  import OndolEngine
+  import OndolWire
+  import SwiftProtobuf
+
+  /// Connects to a server.
+  final class GRPCTransport: SyncTransport {
+    private let client: GRPCClient<HTTP2ClientTransport.Posix>
+    private let task: Task<Void, Never>
+
+    /// - Throws: when the address cannot be used.
+    init(to server: SyncServer) throws {
+      let transport = try HTTP2ClientTransport.Posix(
+        target: .dns(host: server.host, port: server.port),
+        transportSecurity: server.isSecure ? .tls : .plaintext,
+        config: .defaults { config in
+          // A phone's network vanishes without a word.
+          config.connection.keepalive = .init(
+            time: .seconds(30), timeout: .seconds(10), allowWithoutCalls: false)
+          config.backoff = .init(
+            initial: .milliseconds(500), max: .seconds(5), multiplier: 1.6, jitter: 0.2)
+        })
+      let client = GRPCClient(transport: transport)
+      self.client = client
+      task = Task {
+        // Its errors are those of the streams.
+        try? await client.runConnections()
+      }
+    }
+
+    func close() async {
+      client.beginGracefulShutdown()
+      task.cancel()
+      await task.value
+    }
+
+    private func metadata(_ credential: String?) -> Metadata {
+      credential.map { ["authorization": "Bearer \($0)"] } ?? [:]
+    }
+
+    /// A stream does not wait for a connection: the device wants to know that it is offline.
+    private static var options: CallOptions {
+      var options = CallOptions.defaults
+      options.waitForReady = false
+      return options
+    }
+
+    func listen(
+      _ credential: String?, _ requests: AsyncStream<WireListenRequest>,
+      _ receive: @escaping @Sendable (WireListenResponse) async throws -> Void
+    ) async throws {
+      try await stream(
+        WireFirestore.Method.Listen.descriptor, credential, requests, receive)
+    }
+
+    func write(
+      _ credential: String?, _ requests: AsyncStream<WireWriteRequest>,
+      _ receive: @escaping @Sendable (WireWriteResponse) async throws -> Void
+    ) async throws {
+      try await stream(WireFirestore.Method.Write.descriptor, credential, requests, receive)
+    }
+
+    private func stream<Request: Message & Sendable, Response: Message & Sendable>(
+      _ method: MethodDescriptor, _ credential: String?, _ requests: AsyncStream<Request>,
+      _ receive: @escaping @Sendable (Response) async throws -> Void
+    ) async throws {
+      let request = StreamingClientRequest(
+        of: Request.self, metadata: metadata(credential)
+      ) { writer in
+        for await request in requests { try await writer.write(request) }
+      }
+      try await client.bidirectionalStreaming(
+        request: request, descriptor: method, serializer: MeasuredSerializer<Request>(),
+        deserializer: MeasuredDeserializer<Response>(), options: Self.options
+      ) { response in
+        for try await message in response.messages { try await receive(message) }
+      }
+    }
+  }
+#endif

@@ -1,0 +1,147 @@
+// The task that listens. It gathers what the server sends and makes one commit of each moment. When
+// the stream breaks, it forgets what it has gathered, and the next one continues from the last
+// moment.
+
+#if Sync
+  import GRPCCore
+  import Ondol
+  import OndolEngine
+  import OndolWire
+
+  extension SyncEngine {
+    /// Changes of a first load that are committed together.
+    private static let loadCount = 500
+    /// How long a moment waits for the answers to writes that it may show, in microseconds. Without
+    /// them, a waiting increment could be seen twice for a while.
+    private static let longestWait: Int64 = 5_000_000
+    /// How long answered writes wait for a moment before the server is asked for one.
+    private static let probePause: Int64 = 30_000
+
+    /// Listens until the task is cancelled.
+    func listen() async {
+      var backoff = Backoff()
+      while !Task.isCancelled {
+        guard !follows.isEmpty || !answered.isEmpty else {
+          await listenBell.wait()
+          continue
+        }
+        do {
+          try await connect(&backoff)
+          _ = note(failure: DatabaseError(.unavailable, "the server has ended the stream"))
+        } catch {
+          if note(failure: error) { continue }
+        }
+        guard !Task.isCancelled else { return }
+        await listenBell.wait(atMost: backoff.pause(environment), in: environment)
+      }
+    }
+
+    private func connect(_ backoff: inout Backoff) async throws {
+      let credential = try await credential()
+      let (stream, requests) = AsyncStream.makeStream(of: WireListenRequest.self)
+      gathering = Gathering(values)
+      self.requests = requests
+      defer {
+        self.requests = nil
+        requests.finish()
+      }
+      for follow in follows.values.sorted(by: { $0.number < $1.number }) {
+        requests.yield(gathering.add(follow))
+      }
+      if !answered.isEmpty { probeBell.ring() }
+      if follows.isEmpty { askForMoment() }
+      try await transport.listen(credential, stream) { [self] message in try await take(message) }
+    }
+
+    /// Takes one message at a time.
+    private func take(_ message: WireListenResponse) async throws {
+      noteReached()
+      switch try gathering.take(message) {
+      case .nothing:
+        if let part = gathering.takeLoaded(atLeast: Self.loadCount) { try await load(part) }
+      case .failed(let number, let error):
+        note(error, of: number)
+      case .moment(let time, let token):
+        try await show(as: time, token)
+      }
+    }
+
+    /// Commits a part of a first load.
+    private func load(_ part: ServerMoment) async throws {
+      let (kept, follows) = try await commits.apply(part, finishing: [])
+      gathering.hold(kept)
+      update(follows)
+    }
+
+    /// Commits a moment.
+    private func show(as time: Timestamp, _ token: [UInt8]) async throws {
+      let refreshed = gathering.refreshed
+      var moment = gathering.takeMoment(time, token)
+      for (follow, seen) in refreshed where (follows[follow.number]?.count ?? 0) > 0 {
+        try await sweep(follow.number, except: seen, in: &moment)
+      }
+      await waitForAnswers(about: Set(moment.changes.keys))
+      let finished = answered.filter { entry in (entry.answer?.time ?? .maximum) <= time }
+      let (_, known) = try await commits.apply(moment, finishing: finished)
+      let names = Set(finished.map(\.name))
+      answered.removeAll { names.contains($0.name) }
+      update(known)
+      for wrong in gathering.goOn(with: follows) { restart(wrong) }
+      if !answered.isEmpty { probeBell.ring() }
+      tell()
+    }
+
+    private func update(_ known: [FollowedQuery]) {
+      for follow in known where follows[follow.number] != nil {
+        follows[follow.number] = follow
+      }
+      tell()
+    }
+
+    /// Has documents leave that the server did not name when it named all.
+    private func sweep(
+      _ number: Int64, except seen: Set<PathDigest>, in moment: inout ServerMoment
+    ) async throws(DatabaseError) {
+      let members = database.syncedDocuments.whereField(
+        SyncedRow.followsField, arrayContains: number)
+      for try await document in members.documents {
+        guard let row = SyncedRow(document.data()), !seen.contains(PathDigest(row.path)) else {
+          continue
+        }
+        var change = moment.changes[row.path] ?? ServerChange(state: .left)
+        if change.joined.contains(number) { continue }
+        change.left.insert(number)
+        moment.changes[row.path] = change
+      }
+    }
+
+    /// Waits for the answers to writes of these documents that the server may have committed.
+    private func waitForAnswers(about paths: Set<DocumentPath>) async {
+      let end = environment.uptime() + Self.longestWait
+      while !Task.isCancelled, sent.values.contains(where: { !$0.isDisjoint(with: paths) }) {
+        let left = end - environment.uptime()
+        guard left > 0 else { return }
+        await answerBell.wait(atMost: left, in: environment)
+      }
+    }
+
+    // MARK: - Moments on demand
+
+    /// Asks for a moment when answered writes wait and nothing happens.
+    func probe() async {
+      while !Task.isCancelled {
+        await probeBell.wait()
+        await environment.sleep(Self.probePause)
+        guard !Task.isCancelled else { return }
+        askForMoment()
+      }
+    }
+
+    private func askForMoment() {
+      guard let requests, !gathering.isProbing, let path = answered.first?.paths.first else {
+        return
+      }
+      requests.yield(gathering.probe(path))
+    }
+  }
+#endif

@@ -1,0 +1,465 @@
+// The commits that synchronisation makes itself: what the server has shown, what it has answered,
+// and what it has refused. Each is one commit of the database, so listeners never see a part of
+// one, and a crash never leaves a part.
+
+#if Sync
+  import Ondol
+  import OndolEngine
+
+  /// A document as the server has it.
+  struct ServerDocument: Sendable {
+    var fields: [String: Value]
+    var updated: Timestamp
+  }
+
+  /// What the server says of a document since the last moment.
+  struct ServerChange: Sendable {
+    enum State: Sendable {
+      case shown(ServerDocument)
+      case deleted
+      /// It is no longer in the follows; the device does not know what became of it.
+      case left
+    }
+
+    var state: State
+    var joined: Set<Int64> = []
+    var left: Set<Int64> = []
+  }
+
+  /// A state of the server as of one of its commits, or a part of the first load of a follow.
+  struct ServerMoment: Sendable {
+    var changes: [DocumentPath: ServerChange] = [:]
+    /// Nil for a part of a first load.
+    var time: Timestamp?
+    /// From where each follow continues. Follows that are not here stay as they are.
+    var tokens: [Int64: [UInt8]] = [:]
+    /// Follows that are loaded from nothing, so that a document must not show half of what another
+    /// follow shows.
+    var loading: Set<Int64> = []
+  }
+
+  /// Makes commits that no witness sees.
+  struct LocalCommits: Sendable {
+    let database: Database
+    let witness: SyncWitness
+
+    private func commit<R: Sendable>(
+      _ body: (Transaction) throws(DatabaseError) -> R
+    ) async throws(DatabaseError) -> R {
+      do {
+        return try await database.runTransaction { transaction in
+          transaction.leaveUnwitnessed()
+          return try body(transaction)
+        }
+      } catch {
+        throw error as? DatabaseError ?? DatabaseError(.unknown, "\(error)")
+      }
+    }
+
+    // MARK: - What the server shows
+
+    /// Brings the rows into memory that a transaction will read. It would run again for each that
+    /// it does not find there.
+    private func warm(_ paths: [DocumentPath]) async throws(DatabaseError) {
+      for path in paths {
+        _ = try await database.syncedRow(of: path).getDocument()
+        _ = try await database.document(path).getDocument()
+      }
+    }
+
+    /// Commits what the server shows as of a moment, with the writes on top that wait. Entries that
+    /// the server has committed by then are done.
+    ///
+    /// - Returns: changes of a part of a first load that must wait for the moment, and the follows
+    ///   as they are now.
+    func apply(
+      _ moment: ServerMoment, finishing entries: [OutboxEntry]
+    ) async throws(DatabaseError) -> (kept: [DocumentPath: ServerChange], [FollowedQuery]) {
+      let finished = Dictionary(
+        entries.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+      let touched = Set(moment.changes.keys).union(entries.flatMap(\.paths)).sorted()
+      try await warm(touched)
+      let (kept, follows, bytes) = try await commit { (transaction) throws(DatabaseError) in
+        var follows: [Int64: FollowedQuery] = [:]
+        for document in try transaction.getDocuments(database.syncFollows).documents {
+          let follow = try FollowedQuery(document)
+          if !follow.isEnding { follows[follow.number] = follow }
+        }
+        var (kept, counts) = ([DocumentPath: ServerChange](), [Int64: Int64]())
+        for path in touched {
+          let row = try row(of: path, transaction)
+          let change = moment.changes[path]
+          if moment.time == nil, let change, isShared(row, moment.loading, follows) {
+            kept[path] = change
+            continue
+          }
+          try apply(change, to: row, finished, Set(follows.keys), &counts, transaction)
+        }
+        var bytes = 0
+        for entry in entries {
+          bytes += try entry.fields().bytes
+          try transaction.deleteDocument(database.syncOutbox.document(entry.name))
+        }
+        for (number, count) in counts { follows[number]?.count += count }
+        if let time = moment.time {
+          for (number, token) in moment.tokens {
+            follows[number]?.token = token
+            follows[number]?.readTime = time
+            follows[number]?.isComplete = true
+          }
+        }
+        for follow in follows.values.sorted(by: { $0.number < $1.number })
+        where moment.tokens[follow.number] != nil || counts[follow.number] != nil {
+          try transaction.setValues(try follow.fields(), database.followRow(follow.number))
+        }
+        return (kept, follows.values.sorted { $0.number < $1.number }, bytes)
+      }
+      witness.count(entries: -entries.count, bytes: -bytes)
+      return (kept, follows)
+    }
+
+    /// Whether a follow that is complete has the document.
+    private func isShared(
+      _ row: SyncedRow, _ loading: Set<Int64>, _ follows: [Int64: FollowedQuery]
+    ) -> Bool {
+      row.follows.contains { !loading.contains($0) && follows[$0]?.isComplete == true }
+    }
+
+    private func row(
+      of path: DocumentPath, _ transaction: Transaction
+    ) throws(DatabaseError) -> SyncedRow {
+      SyncedRow(try transaction.getDocument(database.syncedRow(of: path)).data())
+        ?? SyncedRow(path)
+    }
+
+    private func apply(
+      _ change: ServerChange?, to row: SyncedRow, _ finished: [String: OutboxEntry],
+      _ follows: Set<Int64>, _ counts: inout [Int64: Int64], _ transaction: Transaction
+    ) throws(DatabaseError) {
+      var new = row
+      if let change {
+        // A follow that has ended meanwhile has no documents.
+        new.follows.formUnion(change.joined.intersection(follows))
+        new.follows.subtract(change.left)
+      }
+      for number in new.follows.subtracting(row.follows) { counts[number, default: 0] += 1 }
+      for number in row.follows.subtracting(new.follows) { counts[number, default: 0] -= 1 }
+      switch change?.state {
+      case .shown(let document)?:
+        if document.updated == row.updated, row.waiting.isEmpty, new.follows == row.follows,
+          !row.follows.isEmpty
+        {
+          return
+        }
+        (new.base, new.updated) = (document.fields, document.updated)
+      case .deleted?: (new.base, new.updated) = (nil, nil)
+      case .left?: if new.follows.isEmpty { (new.base, new.updated) = (nil, nil) }
+      case nil: break
+      }
+      new.waiting.removeAll { finished[$0] != nil }
+      if new.waiting.last != row.waiting.last { try settle(&new, transaction) }
+      // Without waiting writes, the document itself is the base, and only what the server says of
+      // it changes it.
+      if row.waiting.isEmpty, change == nil { return }
+      if row.waiting.isEmpty, case .left? = change?.state, !new.follows.isEmpty {
+        return try transaction.setValues(
+          new.fields, database.syncedRow(of: row.path))
+      }
+      try show(new, transaction)
+    }
+
+    /// Makes the document what its row says, and writes the row, or forgets both.
+    private func show(
+      _ row: SyncedRow, _ transaction: Transaction
+    ) throws(DatabaseError) {
+      let reference = database.syncedRow(of: row.path)
+      if row.isForgotten {
+        try transaction.deleteDocument(reference)
+        return try transaction.add(ClientWrite(path: row.path, .delete))
+      }
+      var replay = Replay(row.path, base: row.base, updated: row.updated)
+      for name in row.waiting {
+        let stored = try transaction.getDocument(database.syncOutbox.document(name))
+        if stored.exists { replay.play(try OutboxEntry(stored)) }
+      }
+      try transaction.show(replay)
+      try transaction.setValues(row.fields, reference)
+    }
+
+    // MARK: - What the server answers
+
+    /// Records that the server has committed entries, and that it has answered the device's groups
+    /// up to a number.
+    func acknowledge(
+      _ answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)], _ client: SyncClient
+    ) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        for (entry, answer) in answers {
+          let reference = database.syncOutbox.document(entry.name)
+          let stored = try transaction.getDocument(reference)
+          guard stored.exists else { continue }
+          var entry = try OutboxEntry(stored)
+          entry.answer = answer
+          try transaction.setValues(try entry.fields().fields, reference)
+          for path in entry.paths { try settle(entry, path, transaction) }
+        }
+        try client.write(transaction, in: database)
+      }
+    }
+
+    /// Tells later entries, which rely on how an entry leaves a document, when the server updated
+    /// it.
+    private func settle(
+      _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: Transaction
+    ) throws(DatabaseError) {
+      var row = try row(of: path, transaction)
+      if row.waiting.last == entry.name {
+        // Later writes rely on the answer, and not on the entry.
+        try settle(&row, transaction)
+        try transaction.setValues(row.fields, database.syncedRow(of: path))
+      }
+      guard let update = entry.update(of: path) else { return }
+      for name in row.waiting where name != entry.name {
+        let reference = database.syncOutbox.document(name)
+        let stored = try transaction.getDocument(reference)
+        guard stored.exists else { continue }
+        var later = try OutboxEntry(stored)
+        var isChanged = false
+        for index in later.writes.indices
+        where later.writes[index].write.path == path
+          && later.writes[index].reliance == .after(entry.name)
+        {
+          later.writes[index].reliance = update
+          isChanged = true
+        }
+        if isChanged { try transaction.setValues(try later.fields().fields, reference) }
+      }
+    }
+
+    /// Records how the last waiting entry has left a document, if that is known.
+    private func settle(
+      _ row: inout SyncedRow, _ transaction: Transaction
+    ) throws(DatabaseError) {
+      row.answered = nil
+      guard let last = row.waiting.last else { return }
+      let stored = try transaction.getDocument(database.syncOutbox.document(last))
+      if stored.exists { row.answered = try OutboxEntry(stored).update(of: row.path) }
+    }
+
+    // MARK: - What the server refuses
+
+    /// Takes back an entry that the server refuses, and all that rely on it. What they said goes to
+    /// the rejections.
+    func takeBack(
+      _ entry: OutboxEntry, for reason: Rejection.Reason, _ client: SyncClient
+    ) async throws(DatabaseError) {
+      let (count, bytes) = try await commit { (transaction) throws(DatabaseError) in
+        var (refused, bytes) = ([OutboxEntry](), 0)
+        var waiting = [(entry, reason)]
+        while !waiting.isEmpty {
+          let (known, reason) = waiting.removeFirst()
+          let reference = database.syncOutbox.document(known.name)
+          let stored = try transaction.getDocument(reference)
+          guard stored.exists else { continue }
+          let next = try OutboxEntry(stored)
+          refused.append(next)
+          bytes += try next.fields().bytes
+          try transaction.deleteDocument(reference)
+          try transaction.setValues(
+            try rejection(of: next, reason, transaction),
+            database.syncRejections.document(next.name))
+          for later in try followers(of: next, transaction) {
+            waiting.append((later, .relied(on: entry.name)))
+          }
+        }
+        let names = Set(refused.map(\.name))
+        for path in Set(refused.flatMap(\.paths)).sorted() {
+          var row = try row(of: path, transaction)
+          guard row.waiting.contains(where: names.contains) else { continue }
+          row.waiting.removeAll { names.contains($0) }
+          try settle(&row, transaction)
+          try show(row, transaction)
+        }
+        try client.write(transaction, in: database)
+        return (refused.count, bytes)
+      }
+      witness.count(entries: -count, bytes: -bytes)
+    }
+
+    /// The entries that rely on how an entry leaves its documents.
+    private func followers(
+      of entry: OutboxEntry, _ transaction: Transaction
+    ) throws(DatabaseError) -> [OutboxEntry] {
+      var followers: [OutboxEntry] = []
+      for path in entry.paths {
+        for name in try row(of: path, transaction).waiting where name != entry.name {
+          let stored = try transaction.getDocument(database.syncOutbox.document(name))
+          guard stored.exists else { continue }
+          let later = try OutboxEntry(stored)
+          if later.reliedOn.contains(entry.name) { followers.append(later) }
+        }
+      }
+      return followers
+    }
+
+    private func rejection(
+      of entry: OutboxEntry, _ reason: Rejection.Reason, _ transaction: Transaction
+    ) throws(DatabaseError) -> [String: Value] {
+      var states: [Rejection.State] = []
+      for path in entry.paths {
+        let mine = try transaction.getDocument(database.document(path))
+        let row = try row(of: path, transaction)
+        states.append(
+          Rejection.State(
+            path: path, mine: mine.exists ? mine.data() : nil, theirs: row.base))
+      }
+      return try Rejection.fields(of: entry, reason, states)
+    }
+
+    // MARK: - Follows
+
+    /// Writes the row of a new follow, and removes documents that only the device has.
+    ///
+    /// - Returns: the follow; the one that asks the same, if there is one.
+    func begin(
+      _ query: Query, removing: [DocumentPath]
+    ) async throws(DatabaseError) -> FollowedQuery {
+      try await commit { (transaction) throws(DatabaseError) in
+        // Numbers are never used again: rows of documents may still have that of an ended follow.
+        let counter = database.syncClient.document("follows")
+        let last = try transaction.getDocument(counter)["last"] as Int64? ?? 0
+        let follow = try FollowedQuery(query, number: last + 1)
+        for document in try transaction.getDocuments(database.syncFollows).documents {
+          let other = try FollowedQuery(document)
+          if other.isSame(as: follow), !other.isEnding { return other }
+        }
+        try transaction.setValues(["last": .integer(follow.number)], counter)
+        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
+        for path in removing where try row(of: path, transaction).isForgotten {
+          try transaction.add(ClientWrite(path: path, .delete))
+        }
+        return follow
+      }
+    }
+
+    /// Puts documents that only the device has into the outbox.
+    func upload(
+      _ documents: [DocumentSnapshot], session: String, _ environment: Environment
+    ) async throws(DatabaseError) {
+      var entries: [OutboxEntry] = []
+      for document in documents {
+        let path = try DocumentPath(document.reference.path)
+        let write = ClientWrite(path: path, .replace(document.data()), condition: .exists(false))
+        let entry = OutboxEntry(
+          name: environment.randomName(), writes: [OutboxEntry.Write(write: write)],
+          session: session, time: Timestamp(clock: environment.now()), order: 0)
+        entries.append(entry)
+      }
+      let (count, bytes) = try await commit { [entries] (transaction) throws(DatabaseError) in
+        var (count, bytes) = (0, 0)
+        for entry in entries {
+          guard let path = entry.paths.first else { continue }
+          var row = try row(of: path, transaction)
+          guard row.isForgotten else { continue }
+          row.waiting = [entry.name]
+          count += 1
+          let (fields, size) = try entry.fields(isNew: true)
+          bytes += size
+          try transaction.setValues(row.fields, database.syncedRow(of: path))
+          try transaction.setValues(fields, database.syncOutbox.document(entry.name))
+        }
+        return (count, bytes)
+      }
+      witness.count(entries: count, bytes: bytes)
+      witness.bell.ring()
+    }
+
+    /// Writes the row of a follow that has its documents already.
+    func write(_ follow: FollowedQuery) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
+      }
+    }
+
+    /// Removes those of these documents from a follow that nothing else keeps.
+    func leave(_ number: Int64, _ paths: [DocumentPath]) async throws(DatabaseError) {
+      try await warm(paths)
+      try await commit { (transaction) throws(DatabaseError) in
+        for path in paths {
+          var row = try row(of: path, transaction)
+          guard row.follows.remove(number) != nil else { continue }
+          if row.isForgotten {
+            try show(row, transaction)
+          } else {
+            try transaction.setValues(row.fields, database.syncedRow(of: path))
+          }
+        }
+      }
+    }
+
+    /// Removes the row of a follow that has no documents.
+    func remove(_ follow: FollowedQuery) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        try transaction.deleteDocument(database.followRow(follow.number))
+      }
+    }
+
+    /// Writes who this device is.
+    func write(_ client: SyncClient) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        try client.write(transaction, in: database)
+      }
+    }
+
+    /// Removes a rejection.
+    func remove(rejection name: String) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        try transaction.deleteDocument(database.syncRejections.document(name))
+      }
+    }
+  }
+
+  /// Who a device is for its server.
+  struct SyncClient: Sendable {
+    /// The name of its stream of writes.
+    var id: String
+    /// The number of groups that the server has answered.
+    var answered: Int64 = 0
+
+    private enum Field {
+      static let id = "id"
+      static let answered = "answered"
+    }
+
+    init(id: String) {
+      self.id = id
+    }
+
+    /// Nil for fields that are none.
+    init?(_ fields: [String: Value]) {
+      guard case .string(let id)? = fields[Field.id],
+        case .integer(let answered)? = fields[Field.answered]
+      else { return nil }
+      self.id = id
+      self.answered = answered
+    }
+
+    func write(_ transaction: Transaction, in database: Database) throws(DatabaseError) {
+      try transaction.setValues(
+        [Field.id: .string(id), Field.answered: .integer(answered)], Self.row(in: database))
+    }
+
+    static func row(in database: Database) -> DocumentReference {
+      database.syncClient.document("client")
+    }
+  }
+
+  extension Transaction {
+    /// Makes the document these fields.
+    func setValues(
+      _ fields: [String: Value], _ reference: DocumentReference
+    ) throws(DatabaseError) {
+      try setData(fields.mapValues { Optional($0 as any FieldContent) }, forDocument: reference)
+    }
+  }
+#endif

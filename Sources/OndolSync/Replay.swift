@@ -1,0 +1,65 @@
+// Makes the visible state of a document: the server's, with the writes on top that wait. A write
+// whose condition the server's state no longer meets is left out, because the server will refuse
+// it.
+
+#if Sync
+  import Ondol
+
+  /// A document's state while writes are played on it.
+  struct Replay {
+    private let path: DocumentPath
+    /// What makes the state, in order.
+    private(set) var writes: [ClientWrite]
+    private var exists: Bool
+    private var state: Reliance
+
+    /// Begins with the server's state.
+    init(_ path: DocumentPath, base: [String: Value]?, updated: Timestamp?) {
+      self.path = path
+      exists = base != nil
+      state = updated.map { .updated($0) } ?? .absent
+      writes = [ClientWrite(path: path, base.map { .replace($0) } ?? .delete)]
+    }
+
+    /// Plays the writes of an entry, all of them or none.
+    mutating func play(_ entry: OutboxEntry) {
+      let own = entry.writes.filter { $0.write.path == path }
+      guard own.contains(where: { !$0.write.isVerify }) else { return }
+      var exists = exists
+      for one in own {
+        guard isMet(one, exists) else { return }
+        switch one.write.change {
+        case .replace, .patch: exists = true
+        case .delete: exists = false
+        case .verify: break
+        }
+      }
+      self.exists = exists
+      writes += own.map { $0.write.when(.none) }
+      state = entry.update(of: path) ?? .after(entry.name)
+    }
+
+    private func isMet(_ one: OutboxEntry.Write, _ exists: Bool) -> Bool {
+      if case .exists(let expected) = one.write.condition, expected != exists { return false }
+      switch one.reliance {
+      case .none: return true
+      case .absent: return !exists
+      case .updated, .after: return one.reliance == state
+      }
+    }
+  }
+
+  extension Transaction {
+    /// Makes the document what the writes make of it. A write that cannot be carried out is left
+    /// out: the server decides about it.
+    func show(_ replay: Replay) throws(DatabaseError) {
+      for write in replay.writes {
+        do throws(DatabaseError) {
+          try add(write)
+        } catch {
+          guard error.code == .outOfRange || error.code == .invalidArgument else { throw error }
+        }
+      }
+    }
+  }
+#endif

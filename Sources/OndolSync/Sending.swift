@@ -1,0 +1,310 @@
+// The task that sends. It takes the entries of the outbox in the order of their commits, several
+// under way at once, and writes down the answers. Each has a number and a name, by which the server
+// knows one that it has already: so an entry whose answer was lost is sent again and counts once.
+
+#if Sync
+  import Foundation
+  import GRPCCore
+  import Ondol
+  import OndolEngine
+  import OndolMapping
+  import OndolWire
+  import SwiftProtobuf
+
+  /// Entries between the outbox and their answers, for one stream.
+  private struct Window {
+    /// Entries that may be under way at once. The server keeps more names than this.
+    static let width = 32
+    /// Answers that are written down together.
+    static let answerCount = 16
+
+    var isOpen = false
+    /// The names of entries to send, in order.
+    var queue: [String] = []
+    var underWay: [OutboxEntry] = []
+    var answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)] = []
+    /// The number of the last entry that was sent.
+    var number: Int64
+    /// The names of entries that were sent and whose answers are not written down.
+    var names: Set<String> = []
+    /// Whether entries are being sent.
+    var isFilling = false
+    /// Whether there may be entries that nobody has read.
+    var hasMissed = false
+  }
+
+  extension SyncEngine {
+    /// Sends until the task is cancelled.
+    func send() async {
+      var backoff = Backoff()
+      while !Task.isCancelled {
+        do {
+          let waiting = try await unanswered()
+          if waiting.isEmpty {
+            await sendBell.wait()
+            continue
+          }
+          tell()
+          let stream = WriteStream(self, waiting, after: client.answered)
+          writing = stream.requests
+          defer { writing = nil }
+          do {
+            try await stream.run()
+          } catch {
+            try await stream.close()
+            try await take(failure: error, of: stream, &backoff)
+            continue
+          }
+          try await stream.close()
+          backoff.reset()
+        } catch {
+          if note(failure: error) { continue }
+          guard !Task.isCancelled else { return }
+          await sendBell.wait(atMost: backoff.pause(environment), in: environment)
+        }
+      }
+    }
+
+    /// The names of entries without an answer, in the order of their commits.
+    fileprivate func unanswered() async throws(DatabaseError) -> [String] {
+      var entries: [(order: Int64, name: String)] = []
+      for try await row in database.syncOutbox.query.documents {
+        let entry = try OutboxEntry(row)
+        if entry.answer == nil { entries.append((entry.order, entry.name)) }
+      }
+      return entries.sorted { ($0.order, $0.name) < ($1.order, $1.name) }.map(\.name)
+    }
+
+    /// Decides what the end of a stream means: for the oldest entry under way, for this device, or
+    /// for nobody.
+    private func take(
+      failure error: any Error, of stream: WriteStream, _ backoff: inout Backoff
+    ) async throws {
+      if let error = error as? RPCError, error.metadata["ondol-client"].contains("foreign") {
+        return try await becomeAnother()
+      }
+      let reason = DatabaseError(sync: error)
+      guard let entry = await stream.oldest, reason.isRefusal else { throw error }
+      backoff.reset()
+      client.answered += 1
+      sent[entry.name] = nil
+      try await commits.takeBack(entry, for: .server(reason.code, reason.message), client)
+      answerBell.ring()
+      tell()
+    }
+
+    /// Goes on under a new identity, because another device has this one: one database is a copy of
+    /// the other. What this session has written is its own. Earlier entries are in both copies, and
+    /// the other one may have sent them.
+    private func becomeAnother() async throws {
+      client = SyncClient(id: environment.randomName())
+      try await commits.write(client)
+      for name in try await unanswered() {
+        let row = try await database.syncOutbox.document(name).getDocument()
+        guard row.exists else { continue }
+        let entry = try OutboxEntry(row)
+        sent[name] = nil
+        if entry.session != session {
+          try await commits.takeBack(entry, for: .copiedDatabase, client)
+        }
+      }
+      answerBell.ring()
+      tell()
+    }
+
+    /// Writes answers down.
+    fileprivate func acknowledge(
+      _ answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)]
+    ) async throws {
+      guard !answers.isEmpty else { return }
+      client.answered += Int64(answers.count)
+      try await commits.acknowledge(answers, client)
+      for (entry, answer) in answers {
+        sent[entry.name] = nil
+        var entry = entry
+        entry.answer = answer
+        answered.append(entry)
+      }
+      answerBell.ring()
+      probeBell.ring()
+      if requests == nil { listenBell.ring() }
+      tell()
+    }
+
+    fileprivate func noteSending(_ entry: OutboxEntry) { sent[entry.name] = Set(entry.paths) }
+  }
+
+  /// One stream of writes.
+  private actor WriteStream {
+    private let engine: SyncEngine
+    private var window: Window
+    /// Takes what is sent, until the stream is to end.
+    nonisolated let requests: AsyncStream<WireWriteRequest>.Continuation
+    private let stream: AsyncStream<WireWriteRequest>
+
+    init(_ engine: SyncEngine, _ queue: [String], after number: Int64) {
+      self.engine = engine
+      window = Window(queue: queue, number: number)
+      (stream, requests) = AsyncStream.makeStream(of: WireWriteRequest.self)
+    }
+
+    /// The oldest entry without an answer; nil before the server has accepted the stream.
+    var oldest: OutboxEntry? { window.isOpen ? window.underWay.first : nil }
+
+    /// Sends all entries, and those that come meanwhile, until the server or this device ends the
+    /// stream.
+    func run() async throws {
+      let credential = try await engine.credential()
+      let client = await engine.client
+      requests.yield(
+        .with {
+          $0.database = "\(engine.values.database)"
+          $0.streamToken = Data("\(client.id):\(client.answered)".utf8)
+        })
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        group.addTask { [self] in
+          try await engine.transport.write(credential, stream) { [self] message in
+            try await take(message)
+          }
+          return true
+        }
+        group.addTask { [self] in
+          while !Task.isCancelled {
+            await engine.sendBell.wait()
+            try await refill()
+          }
+          return false
+        }
+        defer { group.cancelAll() }
+        while let isOver = try await group.next() { if isOver { break } }
+      }
+      guard window.underWay.isEmpty else {
+        throw DatabaseError(.unavailable, "the server has ended the stream")
+      }
+    }
+
+    /// Sends what has come since the entries were read.
+    private func refill() async throws {
+      guard window.isOpen, window.queue.isEmpty, !window.isFilling else {
+        window.hasMissed = true
+        return
+      }
+      let waiting = try await engine.unanswered()
+      guard window.queue.isEmpty, !window.isFilling else {
+        window.hasMissed = true
+        return
+      }
+      window.queue = waiting.filter { !window.names.contains($0) }
+      try await fill()
+    }
+
+    /// Sends what may be sent now.
+    private func advance() async throws {
+      try await fill()
+      while window.hasMissed, window.queue.isEmpty, !window.isFilling {
+        window.hasMissed = false
+        try await refill()
+      }
+    }
+
+    /// Writes down the answers that have come, and ends the stream.
+    func close() async throws {
+      requests.finish()
+      try await settle()
+    }
+
+    private func take(_ message: WireWriteResponse) async throws {
+      guard window.isOpen else {
+        window.isOpen = true
+        await engine.noteReached()
+        return try await advance()
+      }
+      guard !window.underWay.isEmpty else {
+        throw DatabaseError(.dataLoss, "the server has answered what was not sent")
+      }
+      let entry = window.underWay[0]
+      guard message.writeResults.count == entry.writes.count else {
+        throw DatabaseError(
+          .dataLoss,
+          "the server has answered \(entry.writes.count) writes with"
+            + " \(message.writeResults.count) results")
+      }
+      window.underWay.removeFirst()
+      var updates: [Timestamp?] = []
+      for result in message.writeResults {
+        updates.append(
+          result.hasUpdateTime ? try engine.values.timestamp(result.updateTime) : nil)
+      }
+      window.answers.append(
+        (entry, .init(time: try engine.values.timestamp(message.commitTime), updates: updates)))
+      if window.underWay.isEmpty || window.answers.count >= Window.answerCount {
+        try await settle()
+      }
+      try await advance()
+    }
+
+    private func settle() async throws {
+      let answers = window.answers
+      window.answers = []
+      try await engine.acknowledge(answers)
+      window.names.subtract(answers.map(\.entry.name))
+    }
+
+    /// Sends as many entries as may be under way.
+    private func fill() async throws {
+      guard !window.isFilling else { return }
+      window.isFilling = true
+      defer { window.isFilling = false }
+      while window.underWay.count < Window.width, let name = window.queue.first {
+        let row = try await engine.database.syncOutbox.document(name).getDocument()
+        let entry = row.exists ? try OutboxEntry(row) : nil
+        guard let entry, entry.answer == nil, !window.names.contains(name) else {
+          window.queue.removeFirst()
+          continue
+        }
+        // What it relies on must be answered first: the answer says when the server updated it.
+        if !entry.reliedOn.isEmpty, !window.names.isEmpty { return }
+        window.queue.removeFirst()
+        try await send(entry)
+      }
+    }
+
+    private func send(_ entry: OutboxEntry) async throws {
+      window.number += 1
+      let client = await engine.client
+      var writes: [WireWrite] = []
+      for one in entry.writes {
+        var write = one.write
+        switch one.reliance {
+        case .none: break
+        case .updated(let time): write = write.when(.updated(at: time))
+        case .absent: write = write.when(.exists(false))
+        case .after:
+          throw DatabaseError(.internal, "an entry relies on one that has no answer")
+        }
+        writes.append(try engine.values.wire(write))
+      }
+      window.underWay.append(entry)
+      window.names.insert(entry.name)
+      await engine.noteSending(entry)
+      let token = "\(client.id):\(window.number):\(entry.name)"
+      requests.yield(
+        .with {
+          $0.writes = writes
+          $0.streamToken = Data(token.utf8)
+        })
+    }
+  }
+
+  extension DatabaseError {
+    /// Whether the server would refuse the same writes again.
+    fileprivate var isRefusal: Bool {
+      switch code {
+      case .invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition,
+        .outOfRange, .unimplemented:
+        true
+      default: false
+      }
+    }
+  }
+#endif

@@ -1,0 +1,217 @@
+// Keeps a database equal to its server: one task listens (Listening), one sends (Sending), and one
+// asks the server for moments that answered writes wait for. They meet here: an actor with what all
+// three know. Everything that must survive is in rows, so the engine can be thrown away at any time
+// and made again from them.
+
+#if Sync
+  import GRPCCore
+  import Ondol
+  import OndolEngine
+  import OndolMapping
+  import OndolWire
+
+  /// The pauses between attempts to reach a server, in microseconds.
+  struct Backoff: Sendable {
+    private static let first: Int64 = 1_000_000
+    private static let longest: Int64 = 60_000_000
+
+    private var next = Backoff.first
+
+    mutating func reset() { next = Self.first }
+
+    /// Between half of the pause and all of it, so that devices do not come back all at once.
+    mutating func pause(_ environment: Environment) -> Int64 {
+      let pause = next
+      next = min(next * 2, Self.longest)
+      return pause / 2 + Int64(environment.random() % UInt64(pause / 2))
+    }
+  }
+
+  /// What a device does about its server.
+  actor SyncEngine {
+    let database: Database
+    let transport: any SyncTransport
+    let witness: SyncWitness
+    let commits: LocalCommits
+    let values: ValueMapping
+    let session: String
+    nonisolated let board: StateBoard
+    var environment: Environment { database.environment }
+
+    private var credentials: (any SyncSession)?
+    private var isRefused = false
+
+    // MARK: - What is followed
+
+    var follows: [Int64: FollowedQuery] = [:]
+    private var problems: [Int64: DatabaseError] = [:]
+    var gathering: Gathering
+    /// Takes requests while a stream is open.
+    var requests: AsyncStream<WireListenRequest>.Continuation?
+    nonisolated let listenBell = Bell()
+    nonisolated let probeBell = Bell()
+
+    // MARK: - What is sent
+
+    var client: SyncClient
+    /// Entries that the server has committed and has not shown.
+    var answered: [OutboxEntry] = []
+    /// Entries that the server may have and has not answered.
+    var sent: [String: Set<DocumentPath>] = [:]
+    nonisolated let answerBell = Bell()
+    nonisolated var sendBell: Bell { witness.bell }
+    /// Takes writes while a stream is open.
+    var writing: AsyncStream<WireWriteRequest>.Continuation?
+
+    init(
+      _ database: Database, _ transport: any SyncTransport, as name: DatabaseName,
+      _ witness: SyncWitness, _ client: SyncClient, session: String, board: StateBoard,
+      credentials: (any SyncSession)?
+    ) {
+      self.database = database
+      self.transport = transport
+      self.witness = witness
+      self.client = client
+      self.session = session
+      self.board = board
+      self.credentials = credentials
+      commits = LocalCommits(database: database, witness: witness)
+      values = ValueMapping(database: name)
+      gathering = Gathering(values)
+    }
+
+    /// Reads what earlier sessions left.
+    func load(_ follows: [FollowedQuery], _ entries: [OutboxEntry]) {
+      self.follows = Dictionary(
+        follows.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+      for entry in entries {
+        if entry.answer == nil {
+          sent[entry.name] = Set(entry.paths)
+        } else {
+          answered.append(entry)
+        }
+      }
+      tell()
+    }
+
+    /// Works until its task is cancelled.
+    nonisolated func run() async {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await self.listen() }
+        group.addTask { await self.send() }
+        group.addTask { await self.probe() }
+      }
+      board.change { $0.isOnline = false }
+    }
+
+    // MARK: - Who
+
+    /// Identifies as another user from now on.
+    func use(_ credentials: (any SyncSession)?) {
+      self.credentials = credentials
+      isRefused = false
+      requests?.finish()
+      writing?.finish()
+      wake()
+    }
+
+    /// Tries again at once what failed.
+    func wake() {
+      listenBell.ring()
+      sendBell.ring()
+    }
+
+    func credential() async throws -> String? {
+      guard let credentials else { return nil }
+      let token = try await credentials.token(isRefused: isRefused)
+      isRefused = false
+      return token
+    }
+
+    /// Notes why a stream has ended. Returns whether to try again at once, with another token.
+    func note(failure error: any Error) -> Bool {
+      guard !(error is CancellationError) else { return false }
+      let reason = DatabaseError(sync: error)
+      board.change { state in
+        state.isOnline = false
+        state.problem = reason
+      }
+      guard reason.code == .unauthenticated, credentials != nil, !isRefused else { return false }
+      isRefused = true
+      return true
+    }
+
+    func noteReached() {
+      board.change { state in
+        state.isOnline = true
+        state.problem = nil
+      }
+    }
+
+    func note(_ problem: DatabaseError?, of follow: Int64) {
+      problems[follow] = problem
+      tell()
+    }
+
+    /// Shows the present state to those who watch.
+    func tell() {
+      let listed = follows.values.sorted { $0.number < $1.number }.map { follow in
+        SyncState.Followed(
+          id: follow.number, collection: follow.source.text, isComplete: follow.isComplete,
+          documentCount: Int(follow.count), readTime: follow.readTime,
+          problem: problems[follow.number])
+      }
+      board.change { $0.follows = listed }
+    }
+
+    // MARK: - Follows
+
+    /// Begins a follow that has its row.
+    func begin(_ follow: FollowedQuery) {
+      guard follows[follow.number] == nil else { return }
+      follows[follow.number] = follow
+      if let requests { requests.yield(gathering.add(follow)) }
+      listenBell.ring()
+      tell()
+    }
+
+    /// Ends a follow; its documents are removed by the caller.
+    func end(_ number: Int64) {
+      follows[number] = nil
+      problems[number] = nil
+      if let requests, let request = gathering.remove(number) { requests.yield(request) }
+      tell()
+    }
+
+    /// Makes the follow's documents what the server has, from nothing.
+    func restart(_ follow: FollowedQuery) {
+      guard let requests else { return }
+      if let request = gathering.remove(follow.number) { requests.yield(request) }
+      requests.yield(gathering.add(follow, isFresh: true))
+    }
+  }
+
+  extension QueryDescription.Source {
+    /// The collection's path or id.
+    var text: String {
+      switch self {
+      case .collection(let path): path.segments.joined(separator: "/")
+      case .group(let id): id
+      }
+    }
+  }
+
+  extension DatabaseError {
+    /// The error of a stream.
+    init(sync error: any Error) {
+      switch error {
+      case let error as DatabaseError: self = error
+      case let error as RPCError:
+        let code = DatabaseError.Code(rawValue: error.code.rawValue) ?? .unknown
+        self.init(code == .ok ? .unknown : code, error.message)
+      case is CancellationError: self.init(.cancelled, "the stream was ended")
+      default: self.init(.unavailable, "\(error)")
+      }
+    }
+  }
+#endif

@@ -1,0 +1,190 @@
+// Writes down what this device commits, in the same commits: the entry of the outbox, and for each
+// document the server's state that the write is made on. Nothing of it waits for a network.
+
+#if Sync
+  import Ondol
+  import OndolEngine
+
+  /// The witness of a synchronised database's commits.
+  final class SyncWitness: CommitWitness {
+    struct Limits: Sendable {
+      var entries = 100_000
+      var bytes = 256 << 20
+    }
+
+    private struct State: Sendable {
+      var collections = FollowedCollections()
+      /// Collections that are followed as a whole: what is not here is not on the server either.
+      var wholes = FollowedCollections()
+      var entries = 0
+      var bytes = 0
+    }
+
+    private let environment: Environment
+    private let session: String
+    private let limits: Limits
+    private let state = Guarded(State())
+    /// Rings when an entry was committed.
+    let bell = Bell()
+    private let board: StateBoard
+
+    init(session: String, limits: Limits, board: StateBoard, _ environment: Environment) {
+      self.session = session
+      self.limits = limits
+      self.board = board
+      self.environment = environment
+    }
+
+    // MARK: - What is known
+
+    /// Sets what is followed.
+    func follow(_ collections: FollowedCollections, wholes: FollowedCollections) {
+      state.withLock { state in
+        state.collections = collections
+        state.wholes = wholes
+      }
+    }
+
+    /// Counts entries that are in the outbox, or no longer in it.
+    func count(entries: Int, bytes: Int) {
+      state.withLock { state in
+        state.entries += entries
+        state.bytes += bytes
+      }
+      // Before the app's write returns, so that nobody takes the device for settled after it.
+      board.change { [state] shown in shown.waitingWrites = state.withLock(\.entries) }
+    }
+
+    // MARK: - CommitWitness
+
+    func concerns(_ path: DocumentPath) -> Bool {
+      state.withLock { $0.collections.contains(path) }
+    }
+
+    func committed(_ rows: WitnessedRows) {
+      count(entries: 1, bytes: rows.bytes)
+      bell.ring()
+    }
+
+    func rows(for commit: WitnessedCommit) throws(DatabaseError) -> WitnessedRows? {
+      let (entries, bytes, wholes) = state.withLock { ($0.entries, $0.bytes, $0.wholes) }
+      guard entries < limits.entries, bytes < limits.bytes else {
+        throw DatabaseError(
+          .resourceExhausted,
+          "the outbox is full: \(entries) commits of \(bytes) bytes wait for the server",
+          suggestion: "let the device reach its server, or unfollow what need not be sent",
+          path: commit.writes.first?.write.path.segments.joined(separator: "/"))
+      }
+      var entry = OutboxEntry(
+        name: environment.randomName(), writes: [], session: session,
+        time: Timestamp(clock: environment.now()), order: 0)
+      var rows = WitnessedState(commit, entry.name)
+      let read = Set(commit.read)
+      for seen in commit.writes {
+        let path = seen.write.path
+        let isFirst = try rows.wait(for: path)
+        let isStrict = isFirst && (seen.reliesOnState || read.contains(path))
+        entry.writes.append(
+          OutboxEntry.Write(
+            write: seen.write, reliance: isStrict ? rows.reliance(on: path, wholes) : .none))
+      }
+      // What was read and not written must still be as it was, too.
+      for path in read.sorted() where concerns(path) && !rows.isWritten(path) {
+        let reliance = try rows.read(path, wholes)
+        if reliance == .none { continue }
+        entry.writes.append(
+          OutboxEntry.Write(write: ClientWrite(path: path, .verify), reliance: reliance))
+      }
+      let (fields, size) = try entry.fields(isNew: true)
+      let row = DocumentPath(unchecked: [Database.outboxID, entry.name])
+      return WitnessedRows(rows.writes + [ClientWrite(path: row, .replace(fields))], bytes: size)
+    }
+  }
+
+  /// The rows of the documents of a commit, as it changes them.
+  private struct WitnessedState {
+    private let commit: WitnessedCommit
+    private let entry: String
+    private var rows: [DocumentPath: SyncedRow] = [:]
+    /// The states before the commit.
+    private var reliances: [DocumentPath: Reliance] = [:]
+    private var written: Set<DocumentPath> = []
+
+    init(_ commit: WitnessedCommit, _ entry: String) {
+      self.commit = commit
+      self.entry = entry
+    }
+
+    func isWritten(_ path: DocumentPath) -> Bool { written.contains(path) }
+
+    /// Makes the document wait for the entry; false when it does so already.
+    mutating func wait(for path: DocumentPath) throws(DatabaseError) -> Bool {
+      guard written.insert(path).inserted else { return false }
+      var row = try load(path)
+      if row.waiting.isEmpty { row.base = try commit.fields(at: path) }
+      row.waiting.append(entry)
+      row.answered = nil
+      rows[path] = row
+      return true
+    }
+
+    private mutating func load(_ path: DocumentPath) throws(DatabaseError) -> SyncedRow {
+      let name = DocumentPath(unchecked: [Database.syncedID, PathDigest(path).name])
+      let row = try commit.fields(at: name).flatMap { SyncedRow($0) } ?? SyncedRow(path)
+      reliances[path] = row.state
+      return row
+    }
+
+    /// What a write relies on that was made for the document as it is. Nothing, when this device
+    /// does not know whether the server has the document.
+    func reliance(on path: DocumentPath, _ wholes: FollowedCollections) -> Reliance {
+      guard let reliance = reliances[path] else { return .none }
+      guard reliance == .absent else { return reliance }
+      return wholes.contains(path) && rows[path]?.base == nil ? .absent : .none
+    }
+
+    /// What a commit relies on that has read the document. It waits for an entry that made the
+    /// state: that entry's answer decides about this one.
+    mutating func read(
+      _ path: DocumentPath, _ wholes: FollowedCollections
+    ) throws(DatabaseError) -> Reliance {
+      var row = try load(path)
+      if case .after? = reliances[path] {
+        row.waiting.append(entry)
+        row.answered = nil
+        rows[path] = row
+      } else if try commit.fields(at: path) != nil, reliances[path] == .absent {
+        return .none
+      }
+      return reliance(on: path, wholes)
+    }
+
+    var writes: [ClientWrite] {
+      rows.sorted { $0.key < $1.key }.map { path, row in
+        ClientWrite(
+          path: DocumentPath(unchecked: [Database.syncedID, PathDigest(path).name]),
+          .replace(row.fields))
+      }
+    }
+  }
+
+  extension Database {
+    static let outboxID = "__outbox__"
+    static let syncedID = "__synced__"
+  }
+
+  extension Environment {
+    /// Twenty letters and digits at random.
+    func randomName() -> String {
+      let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+      return String((0..<20).map { _ in letters[Int(random() % UInt64(letters.count))] })
+    }
+  }
+
+  extension Timestamp {
+    /// A clock's time, or the end of times for a clock that is beyond it.
+    init(clock microseconds: Int64) {
+      self = (try? Timestamp(microsecondsSince1970: microseconds)) ?? .maximum
+    }
+  }
+#endif

@@ -1,0 +1,118 @@
+// What a device knows of a document that it shares with its server. The document itself is where it
+// always is, as the server has it with this device's waiting writes on top. So indexes, queries and
+// listeners see it without a layer in between. Only for a document with waiting writes is the
+// server's state here as well.
+//
+//   path      reference: the document
+//   follows   array of integers: the follows that contain it, as the server says
+//   updated   timestamp: when the server last updated it; missing when it is not there
+//   base      map: its fields on the server, while writes wait; missing when it is not there
+//   waiting   array of texts: the entries of the outbox that are about it, in their order
+//   answered  timestamp, or false: how the last of them has left it on the server, once that is
+//             known: when it was updated, or that it is not there
+
+#if Sync
+  import Crypto
+  import Ondol
+
+  /// A document that is shared with a server.
+  struct SyncedRow: Sendable {
+    let path: DocumentPath
+    var follows: Set<Int64> = []
+    var updated: Timestamp?
+    var base: [String: Value]?
+    var waiting: [String] = []
+    /// How the last waiting entry has left it on the server; nil before its answer.
+    var answered: Reliance?
+
+    /// What a write relies on that is made for the document as the device shows it.
+    var state: Reliance {
+      if let answered { return answered }
+      return waiting.last.map { .after($0) } ?? updated.map { .updated($0) } ?? .absent
+    }
+
+    /// Whether the device has no reason to keep the document.
+    var isForgotten: Bool { follows.isEmpty && waiting.isEmpty }
+
+    init(_ path: DocumentPath) {
+      self.path = path
+    }
+
+    // MARK: - As a row
+
+    private enum Field {
+      static let path = "path"
+      static let follows = "follows"
+      static let updated = "updated"
+      static let base = "base"
+      static let waiting = "waiting"
+      static let answered = "answered"
+    }
+
+    /// The field that says which follows contain a document.
+    static let followsField = FieldPath(Field.follows)
+
+    /// Nil for fields that are no row.
+    init?(_ fields: [String: Value]) {
+      guard case .reference(let path)? = fields[Field.path] else { return nil }
+      self.path = path
+      if case .array(let follows)? = fields[Field.follows] {
+        self.follows = Set(
+          follows.compactMap { if case .integer(let number) = $0 { number } else { nil } })
+      }
+      if case .timestamp(let time)? = fields[Field.updated] { updated = time }
+      if case .map(let base)? = fields[Field.base] { self.base = base }
+      if case .array(let waiting)? = fields[Field.waiting] {
+        self.waiting = waiting.compactMap { if case .string(let name) = $0 { name } else { nil } }
+      }
+      answered = fields[Field.answered].flatMap { Reliance($0) }
+    }
+
+    var fields: [String: Value] {
+      var fields: [String: Value] = [Field.path: .reference(path)]
+      if !follows.isEmpty {
+        fields[Field.follows] = .array(follows.sorted().map { .integer($0) })
+      }
+      fields[Field.updated] = updated.map { .timestamp($0) }
+      if !waiting.isEmpty {
+        fields[Field.base] = base.map { .map($0) }
+        fields[Field.waiting] = .array(waiting.map { .string($0) })
+        fields[Field.answered] = answered?.value
+      }
+      return fields
+    }
+  }
+
+  /// A short name for a document's path, of any length.
+  struct PathDigest: Sendable, Hashable {
+    let high: UInt64
+    let low: UInt64
+
+    init(_ path: DocumentPath) {
+      var hash = SHA256()
+      for segment in path.segments {
+        hash.update(data: Array(segment.utf8))
+        // No segment has it.
+        hash.update(data: [UInt8(ascii: "/")])
+      }
+      let bytes = Array(hash.finalize().prefix(16))
+      high = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+      low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// What the row is called.
+    var name: String { Self.hex(high) + Self.hex(low) }
+
+    private static func hex(_ number: UInt64) -> String {
+      let text = String(number, radix: 16)
+      return String(repeating: "0", count: 16 - text.count) + text
+    }
+  }
+
+  extension Database {
+    /// The row of a document.
+    func syncedRow(of path: DocumentPath) -> DocumentReference {
+      syncedDocuments.document(PathDigest(path).name)
+    }
+  }
+#endif
