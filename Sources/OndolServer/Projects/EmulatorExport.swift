@@ -7,6 +7,7 @@
   import Foundation
   package import Ondol
   import OndolAccounts
+  import OndolMapping
 
   /// What an export has, or what was read of it.
   package struct ExportCounts: Sendable, Equatable {

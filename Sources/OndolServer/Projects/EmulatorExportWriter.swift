@@ -5,6 +5,7 @@
   import Foundation
   package import Ondol
   import OndolJSON
+  import OndolMapping
 
   /// Writes an export.
   package struct EmulatorExportWriter: Sendable {

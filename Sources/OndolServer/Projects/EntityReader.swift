@@ -15,6 +15,7 @@
 #if Server
   import Foundation
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

@@ -3,6 +3,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolWire
   import SwiftProtobuf
 

@@ -7,6 +7,7 @@
 #if Server
   import Foundation
   import Ondol
+  import OndolMapping
 
   /// A project of Firebase's, as the files in its folder describe it.
   package struct FirebaseProject: Sendable {

@@ -5,6 +5,7 @@
   import Foundation
   import OndolAccounts
   import OndolJSON
+  import OndolMapping
   import OndolTestKit
   import Testing
 

@@ -3,6 +3,7 @@
 
 #if Server
   import Ondol
+  import OndolMapping
   import OndolTestKit
   import OndolWire
   import Testing
