@@ -126,7 +126,7 @@
     /// The map that stands for a vector.
     ///
     /// - Parameter list: its components.
-    static func vector(_ list: WireValue) -> WireMapValue {
+    package static func vector(_ list: WireValue) -> WireMapValue {
       .with {
         $0.fields = [
           .with {
@@ -142,7 +142,7 @@
     }
 
     /// The components of the vector that a map stands for; nil for another map.
-    static func components(ofVector map: WireMapValue) -> WireValue? {
+    package static func components(ofVector map: WireMapValue) -> WireValue? {
       guard map.fields.count == 2,
         let type = map.fields.first(where: { $0.key == typeName }),
         type.value.stringValue == vectorType
