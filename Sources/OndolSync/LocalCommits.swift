@@ -157,7 +157,6 @@
       case nil: break
       }
       new.waiting.removeAll { finished[$0] != nil }
-      if new.waiting.last != row.waiting.last { try settle(&new, transaction) }
       // Without waiting writes, the document itself is the base, and only what the server says of
       // it changes it.
       if row.waiting.isEmpty, change == nil { return }
@@ -183,6 +182,8 @@
         if stored.exists { replay.play(try OutboxEntry(stored)) }
       }
       try transaction.show(replay)
+      var row = row
+      row.shown = replay.state
       try transaction.setValues(row.fields, reference)
     }
 
@@ -212,13 +213,13 @@
     private func settle(
       _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: Transaction
     ) throws(DatabaseError) {
+      guard let update = entry.update(of: path) else { return }
       var row = try row(of: path, transaction)
-      if row.waiting.last == entry.name {
+      if row.state == .after(entry.name) {
         // Later writes rely on the answer, and not on the entry.
-        try settle(&row, transaction)
+        row.shown = update
         try transaction.setValues(row.fields, database.syncedRow(of: path))
       }
-      guard let update = entry.update(of: path) else { return }
       for name in row.waiting where name != entry.name {
         let reference = database.syncOutbox.document(name)
         let stored = try transaction.getDocument(reference)
@@ -234,16 +235,6 @@
         }
         if isChanged { try transaction.setValues(try later.fields().fields, reference) }
       }
-    }
-
-    /// Records how the last waiting entry has left a document, if that is known.
-    private func settle(
-      _ row: inout SyncedRow, _ transaction: Transaction
-    ) throws(DatabaseError) {
-      row.answered = nil
-      guard let last = row.waiting.last else { return }
-      let stored = try transaction.getDocument(database.syncOutbox.document(last))
-      if stored.exists { row.answered = try OutboxEntry(stored).update(of: row.path) }
     }
 
     // MARK: - What the server refuses
@@ -277,7 +268,6 @@
           var row = try row(of: path, transaction)
           guard row.waiting.contains(where: names.contains) else { continue }
           row.waiting.removeAll { names.contains($0) }
-          try settle(&row, transaction)
           try show(row, transaction)
         }
         try client.write(transaction, in: database)

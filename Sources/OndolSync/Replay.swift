@@ -11,7 +11,9 @@
     /// What makes the state, in order.
     private(set) var writes: [ClientWrite]
     private var exists: Bool
-    private var state: Reliance
+    /// What a write relies on that is made for what is shown. It need not be the last entry: one
+    /// that was left out is not shown.
+    private(set) var state: Reliance
 
     /// Begins with the server's state.
     init(_ path: DocumentPath, base: [String: Value]?, updated: Timestamp?) {

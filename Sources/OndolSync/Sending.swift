@@ -84,7 +84,10 @@
         return try await becomeAnother()
       }
       let reason = DatabaseError(sync: error)
-      guard let entry = await stream.oldest, reason.isRefusal else { throw error }
+      // An error of this device's own refuses nothing.
+      guard error is RPCError, reason.isRefusal, let entry = await stream.oldest else {
+        throw error
+      }
       backoff.reset()
       client.answered += 1
       sent[entry.name] = nil

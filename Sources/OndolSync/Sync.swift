@@ -60,7 +60,8 @@
     ///   - options: limits.
     /// - Throws: `.failedPrecondition` when the database is synchronised already, or is open for
     ///   reading only; `.unimplemented` for a database on a server; `.dataLoss` when rows of
-    ///   synchronisation are damaged; `.invalidArgument` for a useless address; otherwise as reads and writes do.
+    ///   synchronisation are damaged; `.invalidArgument` for a useless address; otherwise as reads
+    ///   and writes do.
     /// - Complexity: O(follows + waiting writes). It does not wait for the server.
     public convenience init(
       _ database: Database, with server: SyncServer, as session: (any SyncSession)? = nil,

@@ -123,7 +123,7 @@
       var row = try load(path)
       if row.waiting.isEmpty { row.base = try commit.fields(at: path) }
       row.waiting.append(entry)
-      row.answered = nil
+      row.shown = nil
       rows[path] = row
       return true
     }
@@ -151,7 +151,7 @@
       var row = try load(path)
       if case .after? = reliances[path] {
         row.waiting.append(entry)
-        row.answered = nil
+        row.shown = nil
         rows[path] = row
       } else if try commit.fields(at: path) != nil, reliances[path] == .absent {
         return .none

@@ -8,8 +8,8 @@
 //   updated   timestamp: when the server last updated it; missing when it is not there
 //   base      map: its fields on the server, while writes wait; missing when it is not there
 //   waiting   array of texts: the entries of the outbox that are about it, in their order
-//   answered  timestamp, or false: how the last of them has left it on the server, once that is
-//             known: when it was updated, or that it is not there
+//   shown     which state is shown, unless it is the last of these entries': timestamp, when the
+//             server updated it; false, not there; text, an earlier entry
 
 #if Sync
   import Crypto
@@ -22,12 +22,12 @@
     var updated: Timestamp?
     var base: [String: Value]?
     var waiting: [String] = []
-    /// How the last waiting entry has left it on the server; nil before its answer.
-    var answered: Reliance?
+    /// The state that is shown; nil for what the last waiting entry has made.
+    var shown: Reliance?
 
     /// What a write relies on that is made for the document as the device shows it.
     var state: Reliance {
-      if let answered { return answered }
+      if let shown { return shown }
       return waiting.last.map { .after($0) } ?? updated.map { .updated($0) } ?? .absent
     }
 
@@ -46,7 +46,7 @@
       static let updated = "updated"
       static let base = "base"
       static let waiting = "waiting"
-      static let answered = "answered"
+      static let shown = "shown"
     }
 
     /// The field that says which follows contain a document.
@@ -65,7 +65,7 @@
       if case .array(let waiting)? = fields[Field.waiting] {
         self.waiting = waiting.compactMap { if case .string(let name) = $0 { name } else { nil } }
       }
-      answered = fields[Field.answered].flatMap { Reliance($0) }
+      shown = fields[Field.shown].flatMap { Reliance($0) }
     }
 
     var fields: [String: Value] {
@@ -77,7 +77,7 @@
       if !waiting.isEmpty {
         fields[Field.base] = base.map { .map($0) }
         fields[Field.waiting] = .array(waiting.map { .string($0) })
-        fields[Field.answered] = answered?.value
+        fields[Field.shown] = shown?.value
       }
       return fields
     }
