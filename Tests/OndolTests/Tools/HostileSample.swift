@@ -162,6 +162,10 @@ extension HostileSample {
         .init(place, "--port=\(Self.orders)", status: 2),
       ],
       "serve": [.init(place, "--grace=-1", status: 2)],
+      "sync": [
+        .init(place, "--with", "ftp://\(Self.orders)", "--follow", c, status: 1),
+        .init(place, "--with", "http://127.0.0.1:1", "--follow", "\(c)/\(none)", status: 1),
+      ],
       "tokens rotate": [.init(none, "--format", Self.orders, status: 2)],
       "rules check": [.init(scratch.path("rules\(Self.orders)"), status: 1)],
       "rules test": [
