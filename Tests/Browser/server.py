@@ -151,8 +151,9 @@ def rules_are_put_in_force_from_the_page(t):
     t.click("Put in force", "dialog button")
     t.see("Deployment 1 is in force.")
     t.click("Realtime Database", "[role=tab]")
-    field = t.named("The file")
-    field.send_keys(TREE)
+    # Until then, the file is the other one.
+    t.wait(lambda: t.text("[role=tab][aria-selected=true]") == "Realtime Database", "its tab is chosen")
+    t.named("The file").send_keys(TREE)
     t.see("The rules are whole.")
     t.click("Put in force")
     t.click("Put in force", "dialog button")
