@@ -15,11 +15,10 @@ import json
 import os
 import pathlib
 import sys
-import urllib.error
 import urllib.parse
 import urllib.request
 
-from stories import PATIENCE, ServerProcess, expect, expect_error, run
+from stories import PATIENCE, ServerProcess, call, expect, expect_error, run
 
 PROJECT = "stories"
 BUCKET = "stories.appspot.com"
@@ -54,15 +53,7 @@ class Server(ServerProcess):
 
     def call(self, method: str, path: str, body: bytes | None = None, **headers) -> tuple:
         """Status, headers by lower case, and body. A header's "_" is "-"."""
-        url = path if path.startswith("http") else f"{self.host}{path}"
-        request = urllib.request.Request(
-            url, data=body, method=method,
-            headers={name.replace("_", "-"): value for name, value in headers.items()})
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return answer.status, _lower(answer.headers), answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, _lower(error.headers), error.read()
+        return call(method, path if path.startswith("http") else f"{self.host}{path}", body, **headers)
 
     def sign_up(self, email: str) -> tuple[str, str]:
         """The uid and the ID token of a new account."""
@@ -74,10 +65,6 @@ class Server(ServerProcess):
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             account = json.load(answer)
         return account["localId"], account["idToken"]
-
-
-def _lower(headers) -> dict:
-    return {name.lower(): value for name, value in headers.items()}
 
 
 def client():

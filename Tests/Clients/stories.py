@@ -15,6 +15,8 @@ import signal
 import subprocess
 import sys
 import traceback
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 
 PATIENCE = 60
@@ -46,6 +48,22 @@ class ServerProcess:
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=PATIENCE)
+
+
+def call(method: str, url: str, body: bytes | None = None, **headers: str) -> tuple:
+    """Status, headers by lower case, and body. A header's "_" is "-"."""
+    request = urllib.request.Request(
+        url, data=body, method=method,
+        headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, _lower(answer.headers), answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, _lower(error.headers), error.read()
+
+
+def _lower(headers) -> dict:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def expect(truth: bool, words: str) -> None:
