@@ -215,45 +215,33 @@
         for value in list { wire.append(try one(value)) }
         return .with { $0.arrayValue.values = wire }
       }
-      var filter = WireStructuredQuery.Filter()
-      filter.fieldFilter.field.fieldPath = Self.name(of: field)
+      func filter(
+        _ op: WireStructuredQuery.FieldFilter.Operator, _ value: WireValue
+      ) -> WireStructuredQuery.Filter {
+        .with {
+          $0.fieldFilter.field.fieldPath = Self.name(of: field)
+          $0.fieldFilter.op = op
+          $0.fieldFilter.value = value
+        }
+      }
       switch comparison {
       case .equal(let value):
         if let unary = unary(field, value, .isNull, .isNan) { return unary }
-        filter.fieldFilter.op = .equal
-        filter.fieldFilter.value = try one(value)
+        return try filter(.equal, one(value))
       case .notEqual(let value):
         if let unary = unary(field, value, .isNotNull, .isNotNan) { return unary }
-        filter.fieldFilter.op = .notEqual
-        filter.fieldFilter.value = try one(value)
-      case .less(let value):
-        filter.fieldFilter.op = .lessThan
-        filter.fieldFilter.value = try one(value)
-      case .lessOrEqual(let value):
-        filter.fieldFilter.op = .lessThanOrEqual
-        filter.fieldFilter.value = try one(value)
-      case .greater(let value):
-        filter.fieldFilter.op = .greaterThan
-        filter.fieldFilter.value = try one(value)
-      case .greaterOrEqual(let value):
-        filter.fieldFilter.op = .greaterThanOrEqual
-        filter.fieldFilter.value = try one(value)
-      case .arrayContains(let value):
-        filter.fieldFilter.op = .arrayContains
-        filter.fieldFilter.value = values.wire(value)
-      case .isIn(let operands):
-        filter.fieldFilter.op = .in
-        filter.fieldFilter.value = try list(operands)
-      case .notIn(let operands):
-        filter.fieldFilter.op = .notIn
-        filter.fieldFilter.value = try list(operands)
+        return try filter(.notEqual, one(value))
+      case .less(let value): return try filter(.lessThan, one(value))
+      case .lessOrEqual(let value): return try filter(.lessThanOrEqual, one(value))
+      case .greater(let value): return try filter(.greaterThan, one(value))
+      case .greaterOrEqual(let value): return try filter(.greaterThanOrEqual, one(value))
+      case .arrayContains(let value): return filter(.arrayContains, values.wire(value))
+      case .isIn(let operands): return try filter(.in, list(operands))
+      case .notIn(let operands): return try filter(.notIn, list(operands))
       case .arrayContainsAny(let operands):
-        filter.fieldFilter.op = .arrayContainsAny
-        filter.fieldFilter.value = .with {
-          $0.arrayValue.values = operands.map { values.wire($0) }
-        }
+        let wire = WireValue.with { $0.arrayValue.values = operands.map { values.wire($0) } }
+        return filter(.arrayContainsAny, wire)
       }
-      return filter
     }
 
     private func unary(
