@@ -32,7 +32,7 @@ struct WritePreparation {
   private(set) var releasedPaths: [String] = []
   /// Contents that the commit makes stored.
   private(set) var staged: [StagedContent] = []
-  /// Nil when nobody watches the commits, or when this one does not concern whoever does.
+  /// Nil when the database has no witness, or the witness makes this commit itself.
   private(set) var witness: (any CommitWitness)?
   /// The writes that the witness sees.
   var witnessed: [WitnessedWrite] = []

@@ -1,6 +1,6 @@
 // What a server does, for those who answer for it: which calls are open and what they listen to,
-// how many calls there are of each kind, and what was refused lately. Whoever wants to look makes a
-// view and gives it to the server's options. Without one, calls cost nothing more.
+// how many calls there are of each kind, and what was refused lately. A program that wants to look
+// makes a view and gives it to the server's options. Without one, calls cost nothing more.
 
 #if Server
   import Foundation
