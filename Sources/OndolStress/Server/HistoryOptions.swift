@@ -30,8 +30,8 @@
       if trace { { Console.say($0) } } else { nil }
     }
 
-    /// Breaks one promise after another, each in histories of its own until one of them throws. That
-    /// none does is the violation.
+    /// Breaks one promise after another, each in histories of its own until one of them throws. If
+    /// none does, that is the violation.
     func breakEach<Promise: CaseIterable & RawRepresentable<String> & Sendable>(
       of command: String,
       _ history: @escaping @Sendable (_ seed: UInt64, _ promise: Promise) throws -> Void
