@@ -169,7 +169,7 @@ extension Schema {
         for f in select p.oid::regprocedure::text from pg_proc p
             where p.pronamespace = current_schema()::regnamespace
               and left(p.proname, 6) = 'ondol_' loop
-          execute format('grant execute on function %s to %I', f, r);
+          execute format('grant execute on routine %s to %I', f, r);
         end loop;
       end loop;
     end $do$

@@ -21,9 +21,11 @@ extension PostgresStore {
     parameters.add(point.time)
     parameters.add(Int32(clamping: max(1, count)))
     parameters.add(Self.newsBytes)
+    var told = ParameterList()
+    told.add(database)
     return try await news.perform(.many) {
-      [parameters, news] connection throws(PostgresFailure) in
-      let answer = try connection.run(.news, parameters)
+      [parameters, told, news] connection throws(PostgresFailure) in
+      let answer = try connection.run(.news, parameters, then: .told, told)
       try answer.expect(columns: 8)
       let commits = try Self.commits(in: answer, behind: known)
       if commits.isEmpty { news.findNothing(behind: point.sequence) }

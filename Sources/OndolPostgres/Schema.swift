@@ -28,12 +28,26 @@ enum Schema {
     set enable_mergejoin = off;
     set enable_sort = off;
     select set_config('synchronous_commit', 'on', false)
-      where current_setting('synchronous_commit') = 'off'
+      where current_setting('synchronous_commit') = 'off';
+    do $do$
+    declare s text[];
+    begin
+      foreach s slice 1 in array array[['tcp_keepalives_idle', '10'],
+          ['tcp_keepalives_interval', '5'], ['tcp_keepalives_count', '3'],
+          ['tcp_user_timeout', '15000'], ['client_connection_check_interval', '2000'],
+          ['idle_in_transaction_session_timeout', '60000']] loop
+        begin
+          perform set_config(s[1], s[2], false);
+        exception when others then null;  -- an older server, or a system that cannot do it
+        end;
+      end loop;
+    end $do$
     """
 
   /// Establishes on a new connection what all statements rely on: each statement has its own
   /// snapshot, a commit is durable unless a statement says otherwise, and plans use an index,
-  /// whatever the server's statistics say about newly created tables.
+  /// whatever the server's statistics say about newly created tables. The server ends a session
+  /// whose client is gone, and what it still runs, rather than let it hold its locks for hours.
   static func begin(
     _ connection: PostgresConnection, _ address: PostgresAddress
   ) throws(PostgresFailure) {
@@ -54,11 +68,9 @@ enum Schema {
     "ondol_history", "ondol_part",
   ]
 
-  /// The functions that were added last.
-  private static let functions = [
-    "ondol_trim_1(int, bigint, bigint, int)", "ondol_cut_1(int, bytea)",
-    "ondol_hold_2(int, bigint, bigint, bigint, bigint)", "ondol_load_1(int)",
-  ]
+  /// The functions and procedures that were added last.
+  private static let functions =
+    ["ondol_news_2(int, bigint, bigint, int, bigint)"] + procedures.map(\.signature)
 
   /// Names in the form of a statement.
   static func list(_ names: [String]) -> String {

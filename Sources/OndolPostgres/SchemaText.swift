@@ -73,6 +73,7 @@ extension Schema {
 
     \(upkeep)
     \(functions)
+    \(procedures.map(\.text).joined(separator: "\n"))
     """
 
   /// When the server removes dead rows. The usual threshold would tolerate a fifth of a large
@@ -219,13 +220,15 @@ extension Schema {
     end $$;
 
     -- The commits behind `known`, whose time is `kt`: a row for each key, one without a key for a
-    -- group that has none. `room`: bytes after which no further group is begun.
-    create or replace function ondol_news_1(
+    -- group that has none. `room`: bytes after which no further group is begun. It holds no lock,
+    -- since a process that takes its answer slowly would hold up the others. Whoever asks calls
+    -- ondol_told_1 before it shows them to anybody.
+    create or replace function ondol_news_2(
       d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language plpgsql volatile as $$
     #variable_conflict use_column
-    declare base bigint; told bigint;
+    declare base bigint;
     begin
       select l.at into base from (select x.at, x.n, x.time from ondol_log x
         where x.db = d and x.at <= known order by x.at desc limit 1) l
@@ -249,18 +252,29 @@ extension Schema {
             and q.digest = sha256(substr(u.k, \(longestHead + 1))) and q.seq = g.at + u.o) w on true
         where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room
         order by g.at;
-      if not found then return; end if;
-      -- Nobody is told of a commit that a crash can take back. Of those who come upon one at once
-      -- the first flushes; the others wait for its row, and see then that it is done.
-      select max(g.last) into told from (
-        select y.at + y.n - 1 as last, sum(y.n) over ahead as count, sum(y.size) over ahead as bytes
-          from (select x.at, x.n, x.size from ondol_log x
-            where x.db = d and x.at >= base and x.at + x.n - 1 > known order by x.at limit most) y
-          window ahead as (order by y.at rows between unbounded preceding and 1 preceding)) g
-        where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room;
+    end $$;
+
+    -- Nobody is told of a commit that a crash can take back. Of those who come upon one at once the
+    -- first flushes; the others wait for its row, and see then that it is done.
+    create or replace function ondol_told_1(d int)
+    returns bigint language plpgsql volatile as $$
+    declare told bigint;
+    begin
+      select l.at + l.n - 1 into told from ondol_log l where l.db = d order by l.at desc limit 1;
       if told > (select b.durable from ondol_database b where b.db = d) then
         update ondol_database b set durable = told where b.db = d and b.durable < told;
       end if;
+      return told;
+    end $$;
+
+    -- The same for versions of this product that ask for both at once.
+    create or replace function ondol_news_1(
+      d int, known bigint, kt bigint, most int, room bigint)
+    returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
+    language plpgsql volatile as $$
+    begin
+      return query select * from ondol_news_2(d, known, kt, most, room);
+      if found then perform ondol_told_1(d); end if;
     end $$;
 
     -- Forgets versions that nobody can need: of the keys written up to the new floor, all but the

@@ -3,29 +3,25 @@
 internal import OndolEngine
 
 extension Statement {
-  static let commit = Statement(
-    name: "commit",
-    text: """
-      select ondol_commit_1($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bytea[],
-        $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::int[], $12::int, $13::bigint,
-        $14::int[], $15::int[], $16::int[], $17::bool, $18::bytea[], $19::bool)
-      """)
+  static let commit = Statement(name: "commit", text: Schema.Procedure.commit.call)
 
   /// A transaction with one small record. Once it has been answered, everything committed before it
   /// is durable, including on the synchronous standbys.
   static let barrier = Statement(
     name: "barrier", text: "select pg_logical_emit_message(true, 'o', '')")
 
-  static let outcome = Statement(
-    name: "outcome",
-    text: "select ondol_outcome_1($1::int, $2::bigint, $3::bigint, $4::bigint)")
+  static let outcome = Statement(name: "outcome", text: Schema.Procedure.outcome.call)
 
+  /// Reads news. They may be shown after `told` has been answered.
   static let news = Statement(
     name: "news",
     text: """
       select a, cnt, tm, org, o, k, seq, val
-        from ondol_news_1($1::int, $2::bigint, $3::bigint, $4::int, $5::bigint)
+        from ondol_news_2($1::int, $2::bigint, $3::bigint, $4::int, $5::bigint)
       """)
+
+  /// Makes durable what was committed so far.
+  static let told = Statement(name: "told", text: Schema.Procedure.told.call)
 
   /// The number and the time of the newest commit.
   static let head = Statement(
@@ -34,9 +30,7 @@ extension Statement {
       select at + n - 1, time + n - 1 from ondol_log where db = $1::int order by at desc limit 1
       """)
 
-  static let hold = Statement(
-    name: "hold",
-    text: "select ondol_hold_2($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint)")
+  static let hold = Statement(name: "hold", text: Schema.Procedure.hold.call)
 
   static let release = Statement(
     name: "release",
@@ -49,8 +43,7 @@ extension Statement {
         and until > now() + $2::bigint * interval '1 microsecond'
       """)
 
-  static let forget = Statement(
-    name: "forget", text: "select ondol_forget_1($1::int, $2::int)")
+  static let forget = Statement(name: "forget", text: Schema.Procedure.forget.call)
 
   /// The annotations of the commits after $2: $3 of them, up to $4 bytes after the first. They
   /// follow the newest commit, and the time of $2 if the kept history contains it.
@@ -71,8 +64,7 @@ extension Statement {
             order by f.seq limit 1))
       """)
 
-  static let trim = Statement(
-    name: "trim", text: "select ondol_trim_1($1::int, $2::bigint, $3::bigint, $4::int)")
+  static let trim = Statement(name: "trim", text: Schema.Procedure.trim.call)
 
   static let drop = Statement(
     name: "drop",
@@ -83,16 +75,15 @@ extension Statement {
         on conflict (db, keyspace) do update set seq = excluded.seq
       """)
 
-  static let skip = Statement(
-    name: "skip", text: "select ondol_skip_1($1::int, $2::bigint, $3::bigint)")
+  static let skip = Statement(name: "skip", text: Schema.Procedure.skip.call)
 
-  static let load = Statement(name: "load", text: "select ondol_load_1($1::int)")
+  static let load = Statement(name: "load", text: Schema.Procedure.load.call)
 
   static let loaded = Statement(
     name: "loaded", text: "update ondol_database set loading = false where db = $1::int")
 
   static let remove = Statement(
-    name: "remove database", text: "select ondol_remove_1($1::int, $2::bigint)")
+    name: "remove database", text: Schema.Procedure.remove.call)
 
   static let notify = Statement(
     name: "notify",
@@ -123,8 +114,7 @@ extension Statement {
         order by part
       """)
 
-  static let removeContent = Statement(
-    name: "cut", text: "select ondol_cut_1($1::int, $2::bytea)")
+  static let removeContent = Statement(name: "cut", text: Schema.Procedure.cut.call)
 
   static let clock = Statement(
     name: "clock", text: "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")

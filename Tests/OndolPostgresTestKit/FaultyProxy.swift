@@ -19,9 +19,13 @@ package final class FaultyProxy: Sendable {
     case halfClosed
     /// A byte a second.
     case slow
+    /// Everything arrives except the message that ends the transaction of a commit.
+    case unended
+    /// Small answers arrive, and large ones only in part.
+    case choked
 
-    /// Every mode in which something is wrong.
-    package static let outages = allCases.filter { $0 != .pass }
+    /// Every mode that every call meets.
+    package static let outages: [Mode] = [.stopped, .late, .cut, .halfClosed, .slow]
   }
 
   /// The directory of its socket, which serves as a host name.
@@ -124,9 +128,16 @@ package final class FaultyProxy: Sendable {
     }
   }
 
+  /// The most bytes that are passed on at once.
+  private static let bufferSize = 1 << 16
+  /// The names with which a message begins that binds the parameters of a commit.
+  private static let commit = Array("\0commit\0".utf8)
+  /// The message that ends a statement's transaction.
+  private static let sync = [UInt8(ascii: "S"), 0, 0, 0, 4]
+
   private func pump(_ pair: Pair, isUp: Bool) {
     let (from, to) = isUp ? (pair.client, pair.server) : (pair.server, pair.client)
-    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    var bytes = [UInt8](repeating: 0, count: Self.bufferSize)
     var entry = pollfd(fd: from, events: Int16(POLLIN), revents: 0)
     var isAlive = true
     while isAlive, goesOn(pair) {
@@ -137,7 +148,7 @@ package final class FaultyProxy: Sendable {
       guard unsafe poll(&entry, 1, 20) > 0 else { continue }
       let count = unsafe read(from, &bytes, bytes.count)
       guard count > 0 else { break }
-      isAlive = deliver(bytes[..<count], to: to, pair)
+      isAlive = deliver(bytes[..<count], to: to, pair, isUp: isUp)
     }
     // The other direction ends with this one, unless it is to continue.
     if mode != .halfClosed { pair.isCut.store(true, ordering: .releasing) }
@@ -147,9 +158,24 @@ package final class FaultyProxy: Sendable {
     mode != .cut && !pair.isCut.load(ordering: .acquiring) && !isOver.load(ordering: .acquiring)
   }
 
-  private func deliver(_ bytes: ArraySlice<UInt8>, to descriptor: Int32, _ pair: Pair) -> Bool {
+  private func deliver(
+    _ bytes: ArraySlice<UInt8>, to descriptor: Int32, _ pair: Pair, isUp: Bool
+  ) -> Bool {
     var rest = bytes
     if mode == .late { wait(50, for: descriptor) }
+    if !isUp {
+      while mode == .choked, bytes.count == Self.bufferSize, goesOn(pair) {
+        wait(5, for: descriptor)
+      }
+    } else if mode == .unended, rest.suffix(Self.sync.count).elementsEqual(Self.sync),
+      rest.prefix(Self.commit.count + 5).dropFirst(5).elementsEqual(Self.commit)
+    {
+      guard deliver(rest.dropLast(Self.sync.count), to: descriptor, pair, isUp: isUp) else {
+        return false
+      }
+      rest = rest.suffix(Self.sync.count)
+      while mode == .unended, goesOn(pair) { wait(5, for: descriptor) }
+    }
     while !rest.isEmpty {
       while mode == .stopped, goesOn(pair) { wait(5, for: descriptor) }
       guard goesOn(pair) else { return false }

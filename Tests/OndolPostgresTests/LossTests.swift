@@ -140,7 +140,7 @@ private func writing(
       """
       select count(pg_terminate_backend(pid)) from pg_stat_activity
         where application_name = 'ondol' and datname = current_database() and state = 'active'
-          and (query like '%ondol_commit_1%' or query like '%pg_logical_emit_message%')
+          and (query like '%ondol_commit_2%' or query like '%pg_logical_emit_message%')
       """)
   }
 

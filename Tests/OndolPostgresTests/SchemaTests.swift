@@ -270,7 +270,7 @@ import Testing
     #expect(try await !owner.prepare(for: role))
     try await write()
     // A later version grants its new objects to the roles that could use the earlier ones.
-    try server.sql("drop function ondol_hold_2", in: place)
+    try server.sql("drop procedure ondol_hold_3", in: place)
     await expectDenied("ondol server upgrade")
     #expect(try await owner.upgrade())
     try await write()

@@ -179,7 +179,8 @@ final class PostgresConnection: @unchecked Sendable {
   /// Runs two statements, each as its own transaction, in one round trip. The answer is that of the
   /// first.
   func run(
-    _ first: Statement, _ parameters: ParameterList, then second: Statement
+    _ first: Statement, _ parameters: ParameterList, then second: Statement,
+    _ others: ParameterList = ParameterList()
   ) throws(PostgresFailure) -> PostgresAnswer {
     let deadline = ContinuousClock.now + answerTime
     try settle(deadline)
@@ -188,7 +189,7 @@ final class PostgresConnection: @unchecked Sendable {
     guard unsafe PQenterPipelineMode(handle) == 1 else { throw lose() }
     try send(first, parameters)
     guard unsafe PQpipelineSync(handle) == 1 else { throw lose() }
-    try send(second, ParameterList())
+    try send(second, others)
     guard unsafe PQpipelineSync(handle) == 1 else { throw lose() }
     let answers = (try takePipelined(deadline), try takePipelined(deadline))
     guard unsafe PQexitPipelineMode(handle) == 1 else { throw lose() }
