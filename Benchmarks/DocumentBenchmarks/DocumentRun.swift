@@ -5,6 +5,7 @@
 import BenchmarkKit
 import CPeers
 import Foundation
+import Ondol
 import Peers
 
 struct DocumentRun {
@@ -47,6 +48,9 @@ struct DocumentRun {
     if plan.includes(.scan) { _ = try await write(Plan.archived, to: .archive, of: store) }
     if plan.includes(.decodeAll) { _ = try await write(Plan.exported, to: .export, of: store) }
     if plan.workloads.contains(where: \.isOfListing) { try await list(store) }
+    if plan.workloads.contains(where: \.isOfWares), let ondol = store as? OndolStore {
+      try await ondol.writeWares()
+    }
   }
 
   /// Writes the listing and creates its indexes.
@@ -110,6 +114,16 @@ struct DocumentRun {
       try await store.groupByPackage()
     }
     try await measure(.prefixScan, queries.paths, per: 1_000_000) { try await store.paths($0) }
+    guard let ondol = store as? OndolStore else { return }
+    for (workload, comparison) in [(Workload.textPage, nil), (.foldedPage, .folded)]
+      as [(Workload, TextComparison?)]
+    {
+      try await measure(workload, queries.wares, per: asked) {
+        try await ondol.textPages($0, comparing: comparison)
+      }
+    }
+    try await measure(.wholeEquality, queries.wares, per: asked) { try await ondol.wholes($0) }
+    try await measure(.exactEquality, queries.wares, per: asked) { try await ondol.exacts($0) }
   }
 
   /// Times passes of many operations, and then the operations of the last pass one by one.

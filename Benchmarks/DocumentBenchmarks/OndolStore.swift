@@ -10,7 +10,7 @@ final class OndolStore: DocumentStore {
   static let version = "of this package"
   static let settings = ".process, four shards, checksums verified on every load from disk"
 
-  private let database: Database
+  let database: Database
 
   private init(_ database: Database) {
     self.database = database

@@ -15,6 +15,8 @@ struct Queries {
   /// Numbers of documents after which a page begins, for each pass.
   private var pageStarts: [[Int]]
   private var archived: [[Int]]
+  /// Numbers of wares, for each pass.
+  let wares: [[Int]]
 
   private let documents: Int
   private let passes: Int
@@ -42,6 +44,7 @@ struct Queries {
     }
     pageStarts = pick(plan.queriesPerPass, documents)
     archived = pick(plan.scansPerPass, Plan.archived)
+    wares = pick(plan.queriesPerPass, Ware.count)
   }
 
   var ids: [[String]] { gets.map { $0.map(Record.id) } }
@@ -101,6 +104,9 @@ struct Queries {
       expected[.decodeAll] = fold(Array(repeating: sum, count: passes))
     }
     if plan.workloads.contains(where: \.isOfListing) { expectListing(plan.listed, &expected) }
+    if plan.workloads.contains(where: \.isOfWares) {
+      expected.merge(expectedOfWares(plan)) { _, wares in wares }
+    }
     return expected
   }
 

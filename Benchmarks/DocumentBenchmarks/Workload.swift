@@ -21,10 +21,16 @@ enum Workload: String, SuiteWorkload {
   case buildIndex1 = "build index 1"
   case buildIndex2 = "build index 2"
   case getOnMainActor = "get document from @MainActor"
+  case textPage = "page 20 of texts"
+  case foldedPage = "page 20 of folded texts"
+  case wholeEquality = "equality of an integer"
+  case exactEquality = "equality of a decimal"
 
   var unit: String {
     switch self {
-    case .get, .decode, .equality, .inSeven, .page, .getOnMainActor: "µs"
+    case .get, .decode, .equality, .inSeven, .page, .getOnMainActor, .textPage, .foldedPage,
+      .wholeEquality, .exactEquality:
+      "µs"
     case .batchWrite: "docs/s"
     default: "ms"
     }
@@ -57,8 +63,13 @@ enum Workload: String, SuiteWorkload {
     }
   }
 
-  /// Peers' calls block their thread, so only Ondol has a figure.
-  var isOndolsOnly: Bool { self == .getOnMainActor }
+  /// Whether it uses kinds of values that the peers do not have.
+  var isOfWares: Bool {
+    switch self {
+    case .textPage, .foldedPage, .wholeEquality, .exactEquality: true
+    default: false
+    }
+  }
 }
 
 /// The amount of each workload in one run, the same for every engine.
@@ -96,6 +107,7 @@ struct Plan: Codable {
     switch workload {
     case .scan: Self.archived
     case .decodeAll: Self.exported
+    case _ where workload.isOfWares: Ware.count
     default: workload.isOfListing ? listed : documents
     }
   }
