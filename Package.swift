@@ -347,6 +347,10 @@ if let bench = Context.environment["BENCH"] {
         "BenchmarkKit", "Peers", "Ondol",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], path: "Benchmarks/SearchBenchmarks", swiftSettings: defines.map { .define($0) }),
+    .executableTarget(
+      name: "PipelineBenchmarks",
+      dependencies: ["BenchmarkKit", "Peers", "Ondol", argumentParser],
+      path: "Benchmarks/PipelineBenchmarks", swiftSettings: defines.map { .define($0) }),
     // Built with the trait Server.
     .executableTarget(
       name: "ServeBenchmarks",
