@@ -8,12 +8,13 @@ internal import OndolEngine
 final class AggregateOperator: RowSink, DocumentSink {
   private let stage: StaticString
   private let context: PipelineContext
-  private let groupNames: [String]
-  private let columnNames: [String]
+  private let groupCount: Int
+  private let columnCount: Int
   /// The groups' expressions, then the columns'.
   private let expressions: StageExpressions
   private var groups: PipelineGroups
   private let columns: [AggregateColumn]
+  private let made: ColumnMaker
   /// Bytes that the groups keep.
   private var kept = 0
   /// Groups that were written to the scratch file, and how many they were.
@@ -24,33 +25,32 @@ final class AggregateOperator: RowSink, DocumentSink {
   private let sources: DocumentSources?
   private var readers: [FieldsOfPart] = []
   private var bytes: [UInt8] = []
-  private var previous: (part: Int, place: Int)?
-  private var previousBytes: [UInt8] = []
   /// Bytes of new groups of the document that is being added.
   private var pendingBytes = 0
 
   convenience init(
-    _ aggregates: [AliasedAggregate], groups: [AliasedExpression], _ context: PipelineContext,
-    _ next: any RowSink
+    _ aggregates: [AliasedAggregate], groups: [AliasedExpression],
+    of elements: UnnestedElements? = nil, _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
     guard !aggregates.isEmpty else {
       throw DatabaseError(
         .invalidArgument,
         "the stage aggregate requires at least one accumulator; distinct gives groups alone")
     }
-    try self.init("aggregate", aggregates, groups, context, next)
+    try self.init("aggregate", aggregates, groups, elements, context, next)
   }
 
   /// Groups without aggregates.
   convenience init(
-    distinct groups: [AliasedExpression], _ context: PipelineContext, _ next: any RowSink
+    distinct groups: [AliasedExpression], of elements: UnnestedElements? = nil,
+    _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
-    try self.init("distinct", [], groups, context, next)
+    try self.init("distinct", [], groups, elements, context, next)
   }
 
   private init(
     _ stage: StaticString, _ aggregates: [AliasedAggregate], _ groups: [AliasedExpression],
-    _ context: PipelineContext, _ next: any RowSink
+    _ elements: UnnestedElements?, _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
     var columns: [AggregateColumn] = []
     for aggregate in aggregates { columns.append(try AggregateColumn(aggregate.aggregate)) }
@@ -60,14 +60,18 @@ final class AggregateOperator: RowSink, DocumentSink {
     self.stage = stage
     self.context = context
     self.next = next
-    groupNames = groups.map(\.name)
-    columnNames = aggregates.map(\.name)
+    groupCount = groups.count
+    columnCount = aggregates.count
+    made = ColumnMaker(groups.map(\.name) + aggregates.map(\.name))
     self.columns = columns
     self.groups = PipelineGroups(columns)
-    sources = DocumentSources(expressions, groupCount: groups.count, columns)
+    sources = DocumentSources(expressions, groupCount: groups.count, columns, elements)
     // Without groups there is one result even of no rows.
     if groups.isEmpty { _ = self.groups.place(of: []) }
   }
+
+  /// Whether documents are read without making values of more than the groups.
+  var readsBytes: Bool { sources != nil }
 
   // MARK: - Rows
 
@@ -79,18 +83,15 @@ final class AggregateOperator: RowSink, DocumentSink {
 
   /// Adds the row that is loaded.
   private func addLoaded() throws(DatabaseError) {
-    var key: [Value] = []
-    key.reserveCapacity(groupNames.count)
-    for index in groupNames.indices { key.append(try expressions.value(index) ?? .null) }
+    var key: [Value?] = []
+    key.reserveCapacity(groupCount)
+    for index in 0..<groupCount { key.append(try expressions.value(index)) }
     let (place, kept) = groups.place(of: key)
     var bytes = kept
-    var values: [Value?] = []
-    values.reserveCapacity(columnNames.count)
-    for index in columnNames.indices {
+    for index in 0..<columnCount {
       // Aggregates pass over values that cannot be computed.
-      values.append(try? expressions.value(groupNames.count + index))
+      bytes += groups.add(try? expressions.value(groupCount + index), column: index, to: place)
     }
-    bytes += groups.add(values, to: place)
     if bytes > 0 { try keep(bytes) }
   }
 
@@ -99,24 +100,28 @@ final class AggregateOperator: RowSink, DocumentSink {
   var needsKeys: Bool { expressions.fields.contains { $0.form == .name } }
 
   func begin(_ parts: [QueryPart]) {
-    readers = parts.map { FieldsOfPart(expressions.fields, $0) }
+    readers = parts.map { part in
+      FieldsOfPart(expressions.fields + (sources?.elements.map { [$0.array] } ?? []), part)
+    }
   }
 
   func take(
     _ view: borrowing DocumentView, _ key: RawSpan, part: Int
   ) throws(DatabaseError) -> Bool {
+    let reader = readers[part]
     guard let sources else {
-      try readers[part].load(view, key, into: expressions.frame)
+      try reader.load(view, key, into: expressions.frame)
       try addLoaded()
       return true
     }
     do throws(MalformedBytes) {
-      let place = try place(of: view, part, sources)
-      for index in sources.columns.indices {
-        try add(view, part, index, sources.columns[index], to: place)
+      if let elements = sources.elements {
+        try addElements(of: view, reader, sources, elements)
+      } else {
+        try add(view, nil, reader, sources)
       }
     } catch {
-      throw DatabaseError(error, documentAt: try readers[part].path(of: key))
+      throw DatabaseError(error, documentAt: try reader.path(of: key))
     }
     if pendingBytes > 0 {
       let bytes = pendingBytes
@@ -126,48 +131,110 @@ final class AggregateOperator: RowSink, DocumentSink {
     return true
   }
 
-  private func add(
-    _ view: borrowing DocumentView, _ part: Int, _ index: Int, _ slot: Int?, to place: Int
+  /// Adds a row for each element of an array; what is no array is one row.
+  private func addElements(
+    of view: borrowing DocumentView, _ reader: FieldsOfPart, _ sources: DocumentSources,
+    _ elements: UnnestedElements
   ) throws(MalformedBytes) {
-    guard let slot else { return groups.count(column: index, in: place) }
-    let reader = readers[part]
-    try groups.withColumn(index) { (column) throws(MalformedBytes) in
-      try column.add(view.field(reader.paths[slot]), to: place, reader.symbols)
+    let array = try view.field(reader.paths[expressions.fields.count])
+    guard let array, let layout = try array.arrayLayout() else {
+      if let place = elements.place { context.count(place) }
+      return try add(view, array, reader, sources)
+    }
+    for index in 0..<layout.count {
+      if let place = elements.place { context.count(place) }
+      try add(view, array.element(index, of: layout), reader, sources)
+    }
+  }
+
+  private func add(
+    _ view: borrowing DocumentView, _ element: ValueView?, _ reader: FieldsOfPart,
+    _ sources: DocumentSources
+  ) throws(MalformedBytes) {
+    let place = try place(of: view, element, reader, sources)
+    for index in sources.columns.indices {
+      switch sources.columns[index] {
+      case .nothing: groups.count(column: index, in: place)
+      case .element: try groups.add(element, column: index, to: place, reader.symbols)
+      case .field(let slot):
+        try groups.add(
+          view.field(reader.paths[slot]), column: index, to: place, reader.symbols)
+      }
     }
   }
 
   /// The place of the document's group.
   private func place(
-    of view: borrowing DocumentView, _ part: Int, _ sources: DocumentSources
+    of view: borrowing DocumentView, _ element: ValueView?, _ reader: FieldsOfPart,
+    _ sources: DocumentSources
   ) throws(MalformedBytes) -> Int {
     guard !sources.groups.isEmpty else { return 0 }
-    let reader = readers[part]
     bytes.removeAll(keepingCapacity: true)
-    for slot in sources.groups {
-      guard let field = try view.field(reader.paths[slot]) else {
-        // A document that lacks the field is in the group of null.
-        bytes.append(0xf0)
-        bytes.append(0)
-        continue
+    var isShown = true
+    for source in sources.groups {
+      var isOwnShown = true
+      switch source {
+      case .nothing: break
+      case .element:
+        if let element {
+          isOwnShown = try element.append(groupKeyTo: &bytes, reader.symbols)
+        } else {
+          bytes.append(groupCode: 0)
+        }
+      case .field(let slot):
+        if let field = try view.field(reader.paths[slot]) {
+          isOwnShown = try field.append(groupKeyTo: &bytes, reader.symbols)
+        } else {
+          // A document that lacks the field is in the group of null.
+          bytes.append(groupCode: 0)
+        }
       }
-      try field.append(to: &bytes, reader.symbols)
+      if !isOwnShown { isShown = false }
     }
-    if let previous, previous.part == part, previousBytes == bytes { return previous.place }
-    let place: Int
-    if let known = groups.place(ofBytes: bytes, part: part) {
-      place = known
-    } else {
-      var key: [Value] = []
-      for slot in sources.groups {
-        key.append(try view.field(reader.paths[slot])?.value(reader.symbols) ?? .null)
-      }
-      let (found, kept) = groups.place(of: key)
-      place = found
-      pendingBytes += kept + groups.note(bytes, part: part, leadTo: place)
-    }
-    previous = (part, place)
-    swap(&previousBytes, &bytes)
+    if let known = groups.keys.place(of: bytes.bytes) { return known }
+    return try add(isShown ? nil : values(of: view, element, reader, sources))
+  }
+
+  @inline(never)
+  private func add(_ values: [Value]?) throws(MalformedBytes) -> Int {
+    let bytes = bytes
+    if values == nil { try GroupKey.check(bytes.bytes) }
+    let (place, kept) = groups.add(bytes, values)
+    pendingBytes += kept
     return place
+  }
+
+  /// The values of the document's group.
+  private func values(
+    of view: borrowing DocumentView, _ element: ValueView?, _ reader: FieldsOfPart,
+    _ sources: DocumentSources
+  ) throws(MalformedBytes) -> [Value] {
+    var values: [Value] = []
+    for source in sources.groups {
+      switch source {
+      case .nothing: values.append(.null)
+      case .element: values.append(try element?.value(reader.symbols) ?? .null)
+      case .field(let slot):
+        values.append(try view.field(reader.paths[slot])?.value(reader.symbols) ?? .null)
+      }
+    }
+    return values
+  }
+
+  // MARK: - Groups of others
+
+  /// The groups so far and the bytes that they keep, which are not passed on.
+  func takeGroups() -> (groups: PipelineGroups, bytes: Int) {
+    defer { (groups, kept) = (PipelineGroups(columns), 0) }
+    context.release(kept)
+    return (groups, kept)
+  }
+
+  /// Continues with groups that others have found.
+  func adopt(_ others: PipelineGroups, bytes: Int) {
+    groups = others
+    context.keep(bytes)
+    kept = bytes
   }
 
   // MARK: - Groups beyond the memory
@@ -186,50 +253,49 @@ final class AggregateOperator: RowSink, DocumentSink {
     var old = PipelineGroups(columns)
     swap(&old, &groups)
     var sorter =
-      spilled
-      ?? SortedRows(
-        RowOrder(descending: groupNames.map { _ in false }), limit: .max, in: stage, context)
+      spilled ?? SortedRows(RowOrder(descending: [false]), limit: .max, in: stage, context)
     try sorter.add(
       run: old.sortedPlaces.lazy.map { [spilledCount] place in
         var record = RecordWriter()
         old.write(place, to: &record)
         return SortedRow(
-          keys: old.keys[place], place: spilledCount + place,
-          payload: GroupState(bytes: record.take()))
+          keys: [.bytes(old.keys[place].array)], place: spilledCount + place,
+          payload: GroupState(values: old.hiddenValues(of: place), bytes: record.take()))
       })
     spilled = sorter
-    spilledCount += old.keys.count
-    previous = nil
+    spilledCount += old.count
     context.release(kept)
     kept = 0
-    if groupNames.isEmpty { _ = groups.place(of: []) }
+    if groupCount == 0 { _ = groups.place(of: []) }
   }
 
   /// Puts the written groups together again, and passes them on in the order in which they came.
   private func passSpilled(_ sorter: SortedRows<GroupState>) throws(DatabaseError) {
     var sorter = sorter
     var written = try sorter.finish()
-    let order = RowOrder(descending: groupNames.map { _ in false })
     var results = SortedRows<PipelineRow>(
       RowOrder(descending: []), limit: .max, in: stage, context)
-    var first: (keys: [Value?], place: Int)?
+    var first: (key: [UInt8], place: Int)?
     while let row = try written.next() {
-      if let known = first, order.compare(known.keys, row.keys) != 0 {
+      let key = row.keys[0]?.bytes ?? []
+      if let known = first, known.key != key {
         try results.add(takeResult(at: known.place))
         first = nil
       }
-      if first == nil { first = (row.keys, row.place) }
-      let (place, bytes) = groups.place(of: row.keys.map { $0 ?? .null })
+      var bytes = 0
+      if first == nil {
+        first = (key, row.place)
+        bytes = groups.add(key, row.payload.values).bytes
+      }
       var record = RecordReader(row.payload.bytes)
-      let more: Int
       do throws(MalformedBytes) {
-        more = try groups.merge(&record, into: place)
+        bytes += try groups.merge(&record, into: 0)
       } catch {
         throw DatabaseError(.dataLoss, error.reason)
       }
-      kept += bytes + more
-      try results.makeRoom(for: bytes + more)
-      try context.keep(bytes + more, in: stage)
+      kept += bytes
+      try results.makeRoom(for: bytes)
+      try context.keep(bytes, in: stage)
     }
     if let first { try results.add(takeResult(at: first.place)) }
     var sorted = try results.finish()
@@ -237,8 +303,8 @@ final class AggregateOperator: RowSink, DocumentSink {
   }
 
   /// The result of the only group, which is dropped.
-  private func takeResult(at place: Int) -> SortedRow<PipelineRow> {
-    let result = result(of: 0)
+  private func takeResult(at place: Int) throws(DatabaseError) -> SortedRow<PipelineRow> {
+    let result = try result(of: 0)
     groups = PipelineGroups(columns)
     context.release(kept)
     kept = 0
@@ -249,11 +315,11 @@ final class AggregateOperator: RowSink, DocumentSink {
 
   func finish() throws(DatabaseError) {
     if spilled != nil {
-      if !groups.keys.isEmpty { try spill() }
+      if groups.count > 0 { try spill() }
       groups = PipelineGroups(columns)
       if let spilled { try passSpilled(spilled) }
     } else {
-      for place in groups.keys.indices {
+      for place in 0..<groups.count {
         try context.step()
         guard try next.take(result(of: place)) else { break }
       }
@@ -263,29 +329,37 @@ final class AggregateOperator: RowSink, DocumentSink {
     try next.finish()
   }
 
-  private func result(of place: Int) -> PipelineRow {
-    var fields = [String: Value](minimumCapacity: groupNames.count + columnNames.count)
-    for (name, value) in zip(groupNames, groups.keys[place]) { fields[name] = value }
-    for (name, column) in zip(columnNames, groups.columns) {
-      fields[name] = column.result(of: place)
-    }
-    return PipelineRow(fields)
+  private func result(of place: Int) throws(DatabaseError) -> PipelineRow {
+    var values: [Value?] = []
+    values.reserveCapacity(groupCount + columnCount)
+    for value in try groups.values(of: place) { values.append(value) }
+    for column in groups.columns { values.append(column.result(of: place)) }
+    return PipelineRow(nil, nil, made.form(values))
   }
 }
 
 /// What was added to one group, as `PipelineGroups` writes it.
 private struct GroupState: Spillable {
+  /// The group's values, when its key does not show them.
+  let values: [Value]?
   let bytes: [UInt8]
 
-  init(bytes: [UInt8]) {
+  init(values: [Value]?, bytes: [UInt8]) {
+    self.values = values
     self.bytes = bytes
   }
 
-  var memoryBytes: Int { bytes.count + 32 }
+  var memoryBytes: Int {
+    bytes.count + 48 + (values?.reduce(0) { $0 + $1.memoryBytes + Value.inlineBytes } ?? 0)
+  }
 
-  func write(to record: inout RecordWriter, _ spill: Spill) { record.append(octets: bytes) }
+  func write(to record: inout RecordWriter, _ spill: Spill) {
+    record.append(values.map { .array($0) })
+    record.append(octets: bytes)
+  }
 
   init(_ record: inout RecordReader, _ spill: Spill) throws(MalformedBytes) {
+    values = try record.value()?.array
     bytes = try record.octets()
   }
 }
@@ -304,26 +378,65 @@ extension AggregateColumn {
   }
 }
 
-/// Which slots hold the groups and the columns of an aggregate that only reads fields.
+/// Rows that `unnest` makes of documents: the elements of an array under a name.
+struct UnnestedElements: Sendable {
+  let array: PipelineField
+  let name: String
+  /// Where the stage's rows are counted, if at all.
+  let place: Int?
+
+  /// Nil when the array is no field, or other columns than the element depend on the stage.
+  init?(_ stage: PipelineStage, at place: Int?) {
+    guard case .unnest(let array, nil) = stage, case .field(let field) = array.expression.form,
+      field.problem == nil, case .names = field.form,
+      !array.name.utf8.contains(UInt8(ascii: "."))
+    else { return nil }
+    self.array = field
+    name = array.name
+    self.place = place
+  }
+}
+
+/// From where in a document an aggregate that only reads fields gets its groups and columns.
 struct DocumentSources: Sendable {
-  let groups: [Int]
-  /// Nil for a count of rows.
-  let columns: [Int?]
+  enum Source: Sendable, BitwiseCopyable {
+    /// A count of rows reads nothing.
+    case nothing
+    /// The field of a slot.
+    case field(Int)
+    /// The element of the array.
+    case element
+  }
+
+  let groups: [Source]
+  let columns: [Source]
+  let elements: UnnestedElements?
 
   /// Nil when an expression must be computed, or is not a field of documents.
-  init?(_ expressions: StageExpressions, groupCount: Int, _ columns: [AggregateColumn]) {
-    var slots: [Int?] = []
+  init?(
+    _ expressions: StageExpressions, groupCount: Int, _ columns: [AggregateColumn],
+    _ elements: UnnestedElements?
+  ) {
+    var sources: [Source] = []
     for (index, expression) in expressions.compiled.enumerated() {
       if index >= groupCount, columns[index - groupCount].countsRows {
-        slots.append(nil)
+        sources.append(.nothing)
         continue
       }
-      guard let slot = expression.slot, case .names = expressions.fields[slot].form,
+      guard let slot = expression.slot, case .names(let names) = expressions.fields[slot].form,
         index < groupCount || columns[index - groupCount].readsFields
       else { return nil }
-      slots.append(slot)
+      guard let elements, isSame(names[0], elements.name) else {
+        // A name in another spelling might be the element's.
+        guard elements == nil || names[0].utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        sources.append(.field(slot))
+        continue
+      }
+      guard names.count == 1 else { return nil }
+      sources.append(.element)
     }
-    groups = slots.prefix(groupCount).compactMap(\.self)
-    self.columns = Array(slots.dropFirst(groupCount))
+    groups = Array(sources.prefix(groupCount))
+    self.columns = Array(sources.dropFirst(groupCount))
+    self.elements = elements
   }
 }

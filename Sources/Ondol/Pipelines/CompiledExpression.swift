@@ -76,12 +76,6 @@ final class EvaluationFrame {
 
   /// A number from 0 up to 1, without 1.
   func nextRandom() -> Double { Double(random() >> 11) * 0x1p-53 }
-
-  /// Puts the fields of the row into the slots.
-  func load(_ row: PipelineRow, _ fields: [PipelineField]) {
-    slots.removeAll(keepingCapacity: true)
-    for field in fields { slots.append(row.value(of: field)) }
-  }
 }
 
 /// Compiles the expressions of one stage.

@@ -98,7 +98,7 @@ final class DocumentFilter: DocumentSink {
 /// `select` over documents' bytes: only the selected fields are decoded.
 final class DocumentProjection: DocumentSink {
   private let columns: StageExpressions
-  private let names: [String]
+  private let made: ColumnMaker
   private var readers: [FieldsOfPart] = []
   private let next: any RowSink
 
@@ -106,7 +106,7 @@ final class DocumentProjection: DocumentSink {
     _ columns: [AliasedExpression], _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
     self.columns = try StageExpressions(columns.map(\.expression), of: "select", context)
-    names = columns.map(\.name)
+    made = ColumnMaker(columns.map(\.name))
     self.next = next
   }
 
@@ -120,12 +120,51 @@ final class DocumentProjection: DocumentSink {
     _ view: borrowing DocumentView, _ key: RawSpan, part: Int
   ) throws(DatabaseError) -> Bool {
     try readers[part].load(view, key, into: columns.frame)
-    var fields = [String: Value](minimumCapacity: names.count)
-    for (place, name) in names.enumerated() {
-      if let value = try columns.value(place) { fields[name] = value }
-    }
+    let form = made.form(try columns.loadedValues())
     let path = try readers[part].path(of: key)
-    return try next.take(PipelineRow(path, DocumentStamps(view), fields: fields))
+    return try next.take(PipelineRow(path, DocumentStamps(view), form))
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// Decodes the fields that later stages look at, as columns.
+final class DocumentColumns: DocumentSink {
+  private let fields: [PipelineField]
+  private let layout: RowLayout
+  /// Whether later stages look at documents' names and times.
+  private let hasIdentity: Bool
+  private var readers: [FieldsOfPart] = []
+  private let next: any RowSink
+
+  /// Nil when a name has several spellings.
+  init?(_ needed: NeededFields, _ next: any RowSink) {
+    guard let names = needed.names?.sorted(), let layout = RowLayout(names) else { return nil }
+    fields = names.map { PipelineField(FieldPath([$0])) }
+    self.layout = layout
+    hasIdentity = needed.identity
+    self.next = next
+  }
+
+  var needsKeys: Bool { hasIdentity }
+
+  func begin(_ parts: [QueryPart]) { readers = parts.map { FieldsOfPart(fields, $0) } }
+
+  func take(
+    _ view: borrowing DocumentView, _ key: RawSpan, part: Int
+  ) throws(DatabaseError) -> Bool {
+    let reader = readers[part]
+    var values: [Value?] = []
+    values.reserveCapacity(fields.count)
+    do throws(MalformedBytes) {
+      for path in reader.paths { values.append(try view.field(path)?.value(reader.symbols)) }
+    } catch {
+      throw DatabaseError(error, documentAt: try reader.path(of: key))
+    }
+    guard hasIdentity else { return try next.take(PipelineRow(layout, values)) }
+    return try next.take(
+      PipelineRow(
+        try reader.path(of: key), DocumentStamps(view), .columns(layout, values)))
   }
 
   func finish() throws(DatabaseError) { try next.finish() }
@@ -179,7 +218,7 @@ final class DocumentCounter: DocumentSink {
   func take(
     _ view: borrowing DocumentView, _ key: RawSpan, part: Int
   ) throws(DatabaseError) -> Bool {
-    context.counts[place] += 1
+    context.count(place)
     return try next.take(view, key, part: part)
   }
 

@@ -7,7 +7,7 @@ internal import OndolEngine
 
 /// Joins documents to rows.
 final class LookupOperator: RowSink {
-  private let name: String
+  private var joined: ColumnSetter
   private let key: StageExpressions
   private let collection: (path: CollectionPath, field: PipelineField)?
   private let context: PipelineContext
@@ -22,7 +22,7 @@ final class LookupOperator: RowSink {
   init(
     _ lookup: PipelineLookup, _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
-    name = lookup.name
+    joined = ColumnSetter(lookup.name)
     self.context = context
     self.next = next
     rows = SortedRows(RowOrder(descending: [false]), limit: .max, in: "lookup", context)
@@ -47,17 +47,12 @@ final class LookupOperator: RowSink {
         try rows.add(row, keys: [value])
         return true
       }
-      return try next.take(joined(row, .array(value.flatMap { index.documents[$0] } ?? [])))
+      return try next.take(
+        joined.set(.array(value.flatMap { index.documents[$0] } ?? []), in: row))
     }
     let path = value?.reference
     let found = try path.map { (path) throws(DatabaseError) in try document(at: path) }
-    return try next.take(joined(row, found ?? .null))
-  }
-
-  private func joined(_ row: PipelineRow, _ value: Value) -> PipelineRow {
-    var fields = row.fields
-    fields.set(value, at: name)
-    return PipelineRow(row, fields: fields)
+    return try next.take(joined.set(found ?? .null, in: row))
   }
 
   func finish() throws(DatabaseError) {
@@ -95,7 +90,8 @@ final class LookupOperator: RowSink {
       }
       try results.add(
         SortedRow(
-          keys: [], place: row.place, payload: joined(row.payload, .array(found.list))))
+          keys: [], place: row.place,
+          payload: joined.set(.array(found.list), in: row.payload)))
     }
     context.release(found.bytes)
     var sorted = try results.finish()

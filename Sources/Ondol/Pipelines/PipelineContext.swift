@@ -91,6 +91,9 @@ final class PipelineContext {
   /// Notes that a stage has dropped bytes that it kept.
   func release(_ bytes: Int) { memory -= bytes }
 
+  /// Counts a row that a stage has passed on.
+  func count(_ place: Int) { counts[place] += 1 }
+
   /// Called for each row of a source; throws `.cancelled` within a batch of rows after the task was
   /// cancelled.
   func step() throws(DatabaseError) {
@@ -141,7 +144,7 @@ final class RowCounter: RowSink {
   }
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
-    context.counts[place] += 1
+    context.count(place)
     return try next.take(row)
   }
 
@@ -154,6 +157,9 @@ final class StageExpressions {
   let compiled: [CompiledExpression]
   let fields: [PipelineField]
   let frame: EvaluationFrame
+  /// Where the fields are in the columns of the row before; nil for one that is no column.
+  private var places: [Int?] = []
+  private var layout: RowLayout?
 
   init(
     _ expressions: [PipelineExpression], of stage: StaticString, _ context: PipelineContext
@@ -167,7 +173,28 @@ final class StageExpressions {
     frame = context.frame(variables: compiler.variableCount)
   }
 
-  func load(_ row: PipelineRow) { frame.load(row, fields) }
+  /// Puts the fields of the row into the slots.
+  func load(_ row: PipelineRow) {
+    frame.slots.removeAll(keepingCapacity: true)
+    guard case .columns(let layout, let values) = row.form else {
+      for field in fields { frame.slots.append(row.value(of: field)) }
+      return
+    }
+    if layout !== self.layout {
+      places = fields.map { field in
+        guard case .names(let names) = field.form, names.count == 1 else { return nil }
+        return layout.place(of: names[0])
+      }
+      self.layout = layout
+    }
+    for (field, place) in zip(fields, places) {
+      if let place {
+        frame.slots.append(values[place])
+      } else {
+        frame.slots.append(row.value(of: field))
+      }
+    }
+  }
 
   /// Whether the first expression is true for the loaded row.
   var isTrue: Bool { compiled[0].isTrue(in: frame) }
@@ -186,6 +213,11 @@ final class StageExpressions {
   /// The values of all expressions for the row.
   func values(of row: PipelineRow) throws(DatabaseError) -> [Value?] {
     load(row)
+    return try loadedValues()
+  }
+
+  /// The values of all expressions for the loaded row.
+  func loadedValues() throws(DatabaseError) -> [Value?] {
     var values: [Value?] = []
     values.reserveCapacity(compiled.count)
     for place in compiled.indices { values.append(try value(place)) }

@@ -199,21 +199,61 @@ struct PipelineExecution {
       made = try DocumentFilter(
         condition, context, head(stages.dropFirst(), sortedBy: order, end))
     case _ where !order.isEmpty:
-      made = DocumentCopying(
-        try SortOperator(
-          order, limit: Self.wanted(after: stages), context, sink(stages, end)))
+      made = narrowed(
+        stages, by: order,
+        try SortOperator(order, limit: Self.wanted(after: stages), context, sink(stages, end)))
     case .select(let columns)?:
       made = try DocumentProjection(
         columns, context, counted(place + 1, sink(stages.dropFirst(), end)))
-    case .aggregate(let aggregates, let groups)?:
-      made = try AggregateOperator(
-        aggregates, groups: groups, context, counted(place + 1, sink(stages.dropFirst(), end)))
-    case .distinct(let groups)?:
-      made = try AggregateOperator(
-        distinct: groups, context, counted(place + 1, sink(stages.dropFirst(), end)))
-    default: made = DocumentCopying(try sink(stages, end))
+    case .aggregate?, .distinct?:
+      made = try grouping(stages[place], counted(place + 1, sink(stages.dropFirst(), end)))
+    case .unnest?:
+      if let grouped = try groupedElements(stages, end) {
+        made = grouped
+      } else {
+        made = narrowed(stages, by: [], try sink(stages, end))
+      }
+    default: made = narrowed(stages, by: [], try sink(stages, end))
     }
     return depth == 0 ? DocumentCounter(context, place, made) : made
+  }
+
+  /// Passes documents on with the fields that stages look at.
+  private func narrowed(
+    _ stages: ArraySlice<PipelineStage>, by order: [PipelineOrdering], _ next: any RowSink
+  ) -> any DocumentSink {
+    let sorted = order.isEmpty ? stages : [.sort(order)] + stages
+    return DocumentColumns(NeededFields(of: sorted), next) ?? DocumentCopying(next)
+  }
+
+  /// Groups of the elements of documents' arrays; nil when they are not read from their bytes.
+  private func groupedElements(
+    _ stages: ArraySlice<PipelineStage>, _ end: any RowSink
+  ) throws(DatabaseError) -> AggregateOperator? {
+    let place = stages.startIndex
+    guard stages.count > 1,
+      let elements = UnnestedElements(stages[place], at: depth == 0 ? place + 1 : nil)
+    else { return nil }
+    switch stages[place + 1] {
+    case .aggregate, .distinct:
+      let made = try grouping(
+        stages[place + 1], of: elements, counted(place + 2, sink(stages.dropFirst(2), end)))
+      return made.readsBytes ? made : nil
+    default: return nil
+    }
+  }
+
+  /// The operator of a stage that groups.
+  private func grouping(
+    _ stage: PipelineStage, of elements: UnnestedElements? = nil, _ next: any RowSink
+  ) throws(DatabaseError) -> AggregateOperator {
+    switch stage {
+    case .aggregate(let aggregates, let groups):
+      return try AggregateOperator(aggregates, groups: groups, of: elements, context, next)
+    case .distinct(let groups):
+      return try AggregateOperator(distinct: groups, of: elements, context, next)
+    default: preconditionFailure("\(stage.name) makes no groups")
+    }
   }
 
   /// The sink that carries out the stages and passes their rows to `end`.
@@ -251,19 +291,15 @@ struct PipelineExecution {
   ) throws(DatabaseError) -> any RowSink {
     switch stage {
     case .filter(let condition): return try FilterOperator(condition, context, next)
-    case .select(let columns):
-      return try ProjectionOperator(columns, keepsFields: false, context, next)
-    case .addFields(let columns):
-      return try ProjectionOperator(columns, keepsFields: true, context, next)
+    case .select(let columns): return try ProjectionOperator(columns, context, next)
+    case .addFields(let columns): return try AdditionOperator(columns, context, next)
     case .removeFields(let fields): return try RemovalOperator(fields, next)
     case .replaceWith(let map, let replacement):
       return try ReplacementOperator(map, replacement, context, next)
     case .sort(let orders): return try SortOperator(orders, limit: wanted, context, next)
     case .offset(let count): return PartOperator(offset: count, limit: .max, next)
     case .limit(let count): return PartOperator(offset: 0, limit: count, next)
-    case .aggregate(let aggregates, let groups):
-      return try AggregateOperator(aggregates, groups: groups, context, next)
-    case .distinct(let groups): return try AggregateOperator(distinct: groups, context, next)
+    case .aggregate, .distinct: return try grouping(stage, next)
     case .unnest(let array, let indexField):
       return try UnnestOperator(array, indexField: indexField, context, next)
     case .union(let others):

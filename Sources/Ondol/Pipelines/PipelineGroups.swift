@@ -1,7 +1,6 @@
-// Aggregates of groups as rows add up. Most rows belong to a group whose values have the same
-// stored bytes, so a group is found by these bytes, and values are decoded only when the bytes are
-// new. A column of aggregates has one entry for each group and only the arrays that its kind needs:
-// half a million counts are four megabytes.
+// Aggregates of groups as rows add up. A group is found by the key of its values, and values are
+// decoded only for the answer. A column of aggregates has one entry for each group and only the
+// arrays that its kind needs: half a million counts are four megabytes.
 
 internal import OndolEngine
 
@@ -113,6 +112,19 @@ struct AggregateColumn: Sendable {
     return 0
   }
 
+  /// Adds a group of another column, of later rows, to one of this; returns the bytes that are kept
+  /// of it.
+  mutating func add(_ other: AggregateColumn, _ place: Int, to group: Int) -> Int {
+    switch kind {
+    case .count, .countIf: counts[group] += other.counts[place]
+    case .sum, .average, .minimum, .maximum: numbers[group].add(other.numbers[place])
+    case .first, .last, .arrayAgg, .arrayAggDistinct:
+      return other.lists[place].reduce(0) { $0 + add($1, to: group) }
+    case .countDistinct: return other.sets[place].reduce(0) { $0 + add($1, to: group) }
+    }
+    return 0
+  }
+
   private mutating func keep(_ value: Value, in group: Int) -> Int {
     lists[group].append(value)
     return value.memoryBytes + Value.inlineBytes
@@ -151,50 +163,83 @@ struct AggregateColumn: Sendable {
   }
 }
 
-/// The groups of an `aggregate` or a `distinct`.
-struct PipelineGroups {
+/// The groups of an `aggregate` or a `distinct`, in the order in which they were met.
+struct PipelineGroups: Sendable {
   private(set) var columns: [AggregateColumn]
-  private(set) var keys: [[Value]] = []
-  private var places: [[Value]: Int] = [:]
-  /// The places of groups by the bytes of their values, for each part of a query, because the same
-  /// bytes in maps mean other names in another part.
-  private var placesOfBytes: [[[UInt8]: Int]] = []
+  private(set) var keys = KeyTable()
+  /// The values of groups whose keys do not show them, as of 1.0.
+  private var hidden: [Int: [Value]] = [:]
+  private var bytes: [UInt8] = []
 
   init(_ columns: [AggregateColumn]) {
     self.columns = columns
   }
 
-  /// The place of a group, which is new when the key is, and the bytes that are kept of it.
-  mutating func place(of key: [Value]) -> (place: Int, bytes: Int) {
-    if let place = places[key] { return (place, 0) }
-    let place = keys.count
-    places[key] = place
-    keys.append(key)
-    var bytes = PipelineContext.overhead
-    for value in key { bytes += value.memoryBytes + Value.inlineBytes }
+  var count: Int { keys.count }
+
+  /// The place of a group, which is new when its values are, and the bytes that are kept of it.
+  mutating func place(of values: [Value?]) -> (place: Int, bytes: Int) {
+    bytes.removeAll(keepingCapacity: true)
+    var isShown = true
+    for value in values { if !bytes.append(groupKey: value) { isShown = false } }
+    if let place = keys.place(of: bytes.bytes) { return (place, 0) }
+    return add(bytes, isShown ? nil : values.map { $0 ?? .null })
+  }
+
+  /// Adds a group that is not there yet.
+  ///
+  /// - Parameters:
+  ///   - key: the keys of its values, side by side.
+  ///   - values: the values, when the key does not show them.
+  mutating func add(_ key: [UInt8], _ values: [Value]?) -> (place: Int, bytes: Int) {
+    let place = keys.add(key)
+    var kept = KeyTable.memoryBytes(key.count)
+    if let values {
+      hidden[place] = values
+      kept += values.reduce(PipelineContext.overhead) { $0 + $1.memoryBytes + Value.inlineBytes }
+    }
     for index in columns.indices {
       columns[index].addGroup()
-      bytes += columns[index].bytesOfGroup
+      kept += columns[index].bytesOfGroup
     }
-    return (place, bytes)
+    return (place, kept)
   }
 
-  /// The place of the group with these stored bytes, if it is known.
-  func place(ofBytes bytes: [UInt8], part: Int) -> Int? {
-    part < placesOfBytes.count ? placesOfBytes[part][bytes] : nil
+  /// The values of a group.
+  func values(of place: Int) throws(DatabaseError) -> [Value] {
+    if let values = hidden[place] { return values }
+    do throws(MalformedBytes) {
+      return try GroupKey.values(in: keys[place])
+    } catch {
+      throw DatabaseError(.internal, "the key of a group: \(error.reason)")
+    }
   }
 
-  /// Notes that these stored bytes lead to a group; returns the bytes that are kept for it.
-  mutating func note(_ bytes: [UInt8], part: Int, leadTo place: Int) -> Int {
-    while placesOfBytes.count <= part { placesOfBytes.append([:]) }
-    placesOfBytes[part][bytes] = place
-    return bytes.count + 64
-  }
-
-  /// The places of the groups in the order of their keys.
+  /// The places of the groups in the order of their keys' bytes.
   var sortedPlaces: [Int] {
-    let order = RowOrder(descending: Array(repeating: false, count: keys.first?.count ?? 0))
-    return keys.indices.sorted { order.compare(keys[$0], keys[$1]) < 0 }
+    (0..<count).sorted { keys[$0].compare(keys[$1]) < 0 }
+  }
+
+  /// The values of a group whose key does not show them.
+  func hiddenValues(of place: Int) -> [Value]? { hidden[place] }
+
+  /// Adds the groups of later rows; returns the bytes that are kept of new ones.
+  mutating func add(_ others: PipelineGroups) -> Int {
+    var kept = 0
+    for other in 0..<others.count {
+      let place: Int
+      if let known = keys.place(of: others.keys[other]) {
+        place = known
+      } else {
+        let added = add(others.keys[other].array, others.hidden[other])
+        place = added.place
+        kept += added.bytes
+      }
+      for index in columns.indices {
+        kept += columns[index].add(others.columns[index], other, to: place)
+      }
+    }
+    return kept
   }
 
   /// Appends what was added to a group, for `merge(_:into:)`.
@@ -211,20 +256,21 @@ struct PipelineGroups {
     return bytes
   }
 
-  /// Adds a row to a group by the values of the columns; returns the bytes that are kept of it.
-  mutating func add(_ values: [Value?], to place: Int) -> Int {
-    var bytes = 0
-    for index in columns.indices { bytes += columns[index].add(values[index], to: place) }
-    return bytes
+  /// Adds a value to a column of a group; returns the bytes that are kept of it.
+  @inline(__always)
+  mutating func add(_ value: Value?, column index: Int, to place: Int) -> Int {
+    columns[index].add(value, to: place)
+  }
+
+  /// Adds a field in a document's bytes to a column of a group.
+  @inline(__always)
+  mutating func add(
+    _ field: ValueView?, column index: Int, to place: Int, _ symbols: SymbolTable
+  ) throws(MalformedBytes) {
+    try columns[index].add(field, to: place, symbols)
   }
 
   /// Counts a row in a column that counts rows.
+  @inline(__always)
   mutating func count(column index: Int, in place: Int) { columns[index].count(in: place) }
-
-  /// Changes one column.
-  mutating func withColumn(
-    _ index: Int, _ body: (inout AggregateColumn) throws(MalformedBytes) -> Void
-  ) throws(MalformedBytes) {
-    try body(&columns[index])
-  }
 }

@@ -5,30 +5,29 @@ internal import OndolEngine
 /// A row of a pipeline's result.
 public struct PipelineResult: Sendable, Hashable {
   private let database: Database
-  private let fields: [String: Value]
-  private let path: DocumentPath?
-  /// When the document was created; nil for a row that is no document.
-  public let createTime: Timestamp?
-  /// When the document was last changed; nil for a row that is no document.
-  public let updateTime: Timestamp?
+  private let row: PipelineRow
 
   init(_ row: PipelineRow, in database: Database) {
     self.database = database
-    fields = row.fields
-    path = row.path
-    createTime = row.stamps?.createTime
-    updateTime = row.stamps?.updateTime
+    self.row = row
   }
 
+  /// When the document was created; nil for a row that is no document.
+  public var createTime: Timestamp? { row.stamps?.createTime }
+
+  /// When the document was last changed; nil for a row that is no document.
+  public var updateTime: Timestamp? { row.stamps?.updateTime }
+
   /// The document that the row is; nil for a group and all else that is no document.
-  public var reference: DocumentReference? { path.map { database.document($0) } }
+  public var reference: DocumentReference? { row.path.map { database.document($0) } }
 
   /// All columns.
-  public func data() -> [String: Value] { fields }
+  public func data() -> [String: Value] { row.fields }
 
   /// The value of a column, or of a path into maps; nil when it is absent.
   public func get(_ field: FieldPath) -> Value? {
-    PipelineRow(path, nil, fields: fields).value(of: PipelineField(field))
+    let field = PipelineField(field)
+    return row.value(of: field)
   }
 
   /// The value of a column as a Swift type; nil when it is absent or has another type.
@@ -50,9 +49,9 @@ public struct PipelineResult: Sendable, Hashable {
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
   ) throws(DatabaseError) -> Content {
     let stamps = DocumentStamps(version: .missing, updateTime: .minimum, createTime: .minimum)
-    let place = path ?? DocumentPath(unchecked: ["results", "row"])
+    let place = row.path ?? DocumentPath(unchecked: ["results", "row"])
     return try DocumentSnapshot(
-      reference: database.document(place), contents: .init(stamps: stamps, fields: fields)
+      reference: database.document(place), contents: .init(stamps: stamps, fields: row.fields)
     ).data(as: type, decoder: decoder)
   }
 }

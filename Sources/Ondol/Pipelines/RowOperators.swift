@@ -21,39 +21,66 @@ final class FilterOperator: RowSink {
   func finish() throws(DatabaseError) { try next.finish() }
 }
 
-/// `select` and `add_fields`: computed columns, instead of the row's fields or over them.
+/// `select`: computed columns instead of the row's fields.
 final class ProjectionOperator: RowSink {
   private let columns: StageExpressions
-  private let names: [String]
-  private let keepsFields: Bool
+  private let made: ColumnMaker
   private let next: any RowSink
 
   init(
-    _ columns: [AliasedExpression], keepsFields: Bool, _ context: PipelineContext,
-    _ next: any RowSink
+    _ columns: [AliasedExpression], _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
-    self.columns = try StageExpressions(
-      columns.map(\.expression), of: keepsFields ? "add_fields" : "select", context)
-    names = columns.map(\.name)
-    self.keepsFields = keepsFields
+    self.columns = try StageExpressions(columns.map(\.expression), of: "select", context)
+    made = ColumnMaker(columns.map(\.name))
     self.next = next
   }
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
     let values = try columns.values(of: row)
-    guard keepsFields else {
-      return try next.take(PipelineRow(row.path, row.stamps, fields: columns(values)))
-    }
-    var fields = row.fields
-    for (name, value) in zip(names, values) { fields.set(value, at: name) }
-    return try next.take(PipelineRow(row, fields: fields))
+    return try next.take(PipelineRow(row.path, row.stamps, made.form(values)))
   }
 
-  /// A row of these values and nothing else.
-  func columns(_ values: [Value?]) -> [String: Value] {
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// Makes rows of columns with the same names.
+struct ColumnMaker {
+  private let names: [String]
+  private let layout: RowLayout?
+
+  init(_ names: [String]) {
+    self.names = names
+    layout = RowLayout(names)
+  }
+
+  func form(_ values: [Value?]) -> PipelineRow.Form {
+    if let layout { return .columns(layout, values) }
     var fields = [String: Value](minimumCapacity: names.count)
     for (name, value) in zip(names, values) { if let value { fields[name] = value } }
-    return fields
+    return .fields(fields)
+  }
+}
+
+/// `add_fields`: computed columns over the row's fields.
+final class AdditionOperator: RowSink {
+  private let columns: StageExpressions
+  private var setters: [ColumnSetter]
+  private let next: any RowSink
+
+  init(
+    _ columns: [AliasedExpression], _ context: PipelineContext, _ next: any RowSink
+  ) throws(DatabaseError) {
+    self.columns = try StageExpressions(columns.map(\.expression), of: "add_fields", context)
+    setters = columns.map { ColumnSetter($0.name) }
+    self.next = next
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    var row = row
+    for (index, value) in try columns.values(of: row).enumerated() {
+      row = setters[index].set(value, in: row)
+    }
+    return try next.take(row)
   }
 
   func finish() throws(DatabaseError) { try next.finish() }
@@ -178,8 +205,8 @@ final class PartOperator: RowSink {
 /// `unnest`: a row for each element of an array.
 final class UnnestOperator: RowSink {
   private let array: StageExpressions
-  private let name: String
-  private let indexField: String?
+  private var element: ColumnSetter
+  private var index: ColumnSetter?
   private let next: any RowSink
 
   init(
@@ -187,32 +214,31 @@ final class UnnestOperator: RowSink {
     _ next: any RowSink
   ) throws(DatabaseError) {
     self.array = try StageExpressions([array.expression], of: "unnest", context)
-    name = array.name
-    self.indexField = indexField
+    element = ColumnSetter(array.name)
+    index = indexField.map { ColumnSetter($0) }
     self.next = next
   }
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
     array.load(row)
     let value = try array.value(0)
-    let fields = row.fields
     guard let elements = value?.array else {
       // What is no array stays one row, without a position.
-      return try pass(row, fields, value, .null)
+      return try pass(row, value, .null)
     }
+    // Decoded once, not for each element.
+    let row = row.storedRow == nil ? row : PipelineRow(row, fields: row.fields)
     for (place, element) in elements.enumerated() {
-      guard try pass(row, fields, element, .integer(Int64(place))) else { return false }
+      guard try pass(row, element, .integer(Int64(place))) else { return false }
     }
     return true
   }
 
   private func pass(
-    _ row: PipelineRow, _ fields: [String: Value], _ value: Value?, _ index: Value
+    _ row: PipelineRow, _ value: Value?, _ place: Value
   ) throws(DatabaseError) -> Bool {
-    var fields = fields
-    fields.set(value, at: name)
-    if let indexField { fields.set(index, at: indexField) }
-    return try next.take(PipelineRow(row, fields: fields))
+    let made = element.set(value, in: row)
+    return try next.take(index?.set(place, in: made) ?? made)
   }
 
   func finish() throws(DatabaseError) { try next.finish() }

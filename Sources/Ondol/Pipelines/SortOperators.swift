@@ -47,6 +47,7 @@ final class SortOperator: RowSink {
 final class NearestOperator: RowSink {
   private let search: NearestSearch
   private let field: StageExpressions
+  private var distance: ColumnSetter?
   private var rows: SortedRows<PipelineRow>
   private let next: any RowSink
 
@@ -55,6 +56,7 @@ final class NearestOperator: RowSink {
   ) throws(DatabaseError) {
     self.search = search
     self.next = next
+    distance = search.distanceField.map { ColumnSetter($0) }
     field = try StageExpressions([search.field], of: "find_nearest", context)
     rows = SortedRows(
       RowOrder(descending: [search.measure == .dotProduct]), limit: search.limit ?? .max,
@@ -74,12 +76,7 @@ final class NearestOperator: RowSink {
   func finish() throws(DatabaseError) {
     var sorted = try rows.finish()
     while let row = try sorted.next() {
-      var found = row.payload
-      if let name = search.distanceField, let distance = row.keys[0] {
-        var fields = found.fields
-        fields.set(distance, at: name)
-        found = PipelineRow(found, fields: fields)
-      }
+      let found = distance?.set(row.keys[0], in: row.payload) ?? row.payload
       guard try next.take(found) else { break }
     }
     try next.finish()
@@ -93,6 +90,7 @@ final class WindowOperator: RowSink {
   private let order: RowOrder
   private var rows: SortedRows<PipelineRow>
   private let windows: [AliasedWindow]
+  private var setters: [ColumnSetter]
   private let operands: StageExpressions
   private let context: PipelineContext
   private let next: any RowSink
@@ -110,6 +108,7 @@ final class WindowOperator: RowSink {
       descending: groups.map { _ in false } + orders.map(\.descending))
     rows = SortedRows(order, limit: .max, in: "window", context)
     self.windows = windows
+    setters = windows.map { ColumnSetter($0.name) }
     self.context = context
     operands = try StageExpressions(windows.map(\.window.operand), of: "window", context)
     self.next = next
@@ -163,9 +162,9 @@ final class WindowOperator: RowSink {
     let kept = state.lagBytes
     let results = state.next(values, row.keys, order)
     try context.keep(state.lagBytes - kept, in: "window")
-    var fields = row.payload.fields
-    for (index, value) in results.enumerated() { fields.set(value, at: windows[index].name) }
-    return try next.take(PipelineRow(row.payload, fields: fields))
+    var made = row.payload
+    for (index, value) in results.enumerated() { made = setters[index].set(value, in: made) }
+    return try next.take(made)
   }
 }
 
@@ -281,7 +280,7 @@ extension PipelineWindow {
   fileprivate var isOfWholeGroup: Bool { if case .total = kind { true } else { false } }
 
   /// The expression whose values the window uses; null when it uses none.
-  fileprivate var operand: PipelineExpression {
+  var operand: PipelineExpression {
     switch kind {
     case .rowNumber, .rank, .denseRank: PipelineExpression(.null)
     case .runningSum(let operand), .total(let operand), .lag(let operand, _): operand

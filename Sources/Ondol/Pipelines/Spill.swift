@@ -24,6 +24,7 @@ final class Spill {
   /// whole of an execution.
   private var symbols: [CollectionPattern: SymbolTable] = [:]
   private var last: (collection: CollectionPath, symbols: SymbolTable)?
+  private var layouts: [RowLayout] = []
 
   init(_ file: ScratchFile, pieceLength: Int) {
     self.file = file
@@ -48,6 +49,17 @@ final class Spill {
     let collection = path.collection
     last = (collection, table)
     symbols[CollectionPattern(collection)] = table
+  }
+
+  /// The number under which rows with these columns are written.
+  func number(of layout: RowLayout) -> Int {
+    if let known = layouts.lastIndex(where: { $0 === layout }) { return known }
+    layouts.append(layout)
+    return layouts.count - 1
+  }
+
+  func layout(_ number: Int) -> RowLayout? {
+    layouts.indices.contains(number) ? layouts[number] : nil
   }
 
   func symbols(of path: DocumentPath) -> SymbolTable? {
@@ -384,12 +396,16 @@ extension PipelineRow: Spillable {
       record.append(word: UInt64(bitPattern: stamps.updateTime.microsecondsSince1970))
       record.append(word: UInt64(bitPattern: stamps.createTime.microsecondsSince1970))
     }
-    let row = storedRow
-    record.append(flag: row != nil)
-    if let row, let path {
+    if let row = storedRow, let path {
       spill.note(row.symbols, of: path)
+      record.append(count: SpilledForm.document)
       record.append(octets: row.bytes)
+    } else if case .columns(let layout, let values) = form {
+      record.append(count: SpilledForm.columns)
+      record.append(count: spill.number(of: layout))
+      for value in values { record.append(value) }
     } else {
+      record.append(count: SpilledForm.fields)
       record.append(fields)
     }
   }
@@ -403,13 +419,28 @@ extension PipelineRow: Spillable {
         updateTime: Timestamp(unchecked: Int64(bitPattern: try record.word())),
         createTime: Timestamp(unchecked: Int64(bitPattern: try record.word())))
     }
-    guard try record.flag() else {
-      self.init(path, stamps, fields: try record.fields())
-      return
+    switch try record.count() {
+    case SpilledForm.document:
+      guard let path, let symbols = spill.symbols(of: path) else {
+        throw MalformedBytes(at: record.offset, "an intermediate row is of no known collection")
+      }
+      self.init(path, try DocumentSnapshot.Contents(row: try record.octets(), symbols: symbols))
+    case SpilledForm.columns:
+      guard let layout = spill.layout(try record.count()) else {
+        throw MalformedBytes(at: record.offset, "an intermediate row has no known columns")
+      }
+      var values: [Value?] = []
+      values.reserveCapacity(layout.names.count)
+      for _ in layout.names { values.append(try record.value()) }
+      self.init(path, stamps, .columns(layout, values))
+    default: self.init(path, stamps, .fields(try record.fields()))
     }
-    guard let path, let symbols = spill.symbols(of: path) else {
-      throw MalformedBytes(at: record.offset, "an intermediate row is of no known collection")
-    }
-    self.init(path, try DocumentSnapshot.Contents(row: try record.octets(), symbols: symbols))
   }
+}
+
+/// The first number of a row in a scratch file.
+private enum SpilledForm {
+  static let fields = 0
+  static let document = 1
+  static let columns = 2
 }

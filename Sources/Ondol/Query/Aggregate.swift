@@ -158,7 +158,7 @@ public struct AggregateQuery: Sendable, Hashable {
   func groups(
     _ executor: inout Executor, by names: [FieldPath], comparing comparison: TextComparison?
   ) throws(DatabaseError) -> GroupTable {
-    var table = GroupTable(fields, comparing: comparison, parts: executor.parts.count)
+    var table = GroupTable(fields, comparing: comparison)
     try add(&executor, by: names, comparing: comparison, to: &table)
     return table
   }
@@ -185,7 +185,7 @@ public struct AggregateQuery: Sendable, Hashable {
     func addDocument(
       _ view: borrowing DocumentView, _ key: RawSpan, _ part: Int
     ) throws(DatabaseError) {
-      try table.add(view, key, of: part, readers[part])
+      try table.add(view, key, readers[part])
     }
     if (aggregated + grouped).contains(.documentID) {
       try executor.visitEach(addDocument)
@@ -232,7 +232,7 @@ extension AggregateQuery {
   fileprivate func groups(
     in scan: ScanParts, by names: [FieldPath], comparing comparison: TextComparison?
   ) async throws(DatabaseError) -> GroupTable {
-    let none = GroupTable(fields, comparing: comparison, parts: 1)
+    let none = GroupTable(fields, comparing: comparison)
     let (tables, _) = try await scan.read(into: none) { (table, executor) throws(DatabaseError) in
       try add(&executor, by: names, comparing: comparison, to: &table)
     }

@@ -1,7 +1,6 @@
-// Aggregates of groups, computed from documents in their encoded rows. Most documents belong to a
-// known group with the same bytes, so a group is found by the bytes of the values that its
-// documents share. Values are decoded only when their bytes are new. Values that are equal but
-// stored differently, as 1 and 1.0, belong to one group.
+// Aggregates of groups, computed from documents in their encoded rows. A group is found by the key
+// of its values, which is made from their stored bytes: see GroupKey. Values are decoded only for a
+// new group. Values that are equal but stored differently, as 1 and 1.0, belong to one group.
 
 internal import OndolEngine
 
@@ -12,20 +11,15 @@ struct GroupTable: Sendable {
   private let comparison: TextComparison?
   /// Of texts that are equal in the comparison, a group's key has the first by its bytes.
   private(set) var groups: [(key: [Value], aggregators: [Aggregator])] = []
-  private var places: [[Value]: Int] = [:]
-  /// The places of groups by the bytes of values in rows. Each part of the query has its own table,
-  /// because the same bytes in maps mean other names.
-  private var placesOfBytes: [[[UInt8]: Int]]
+  private var keys = KeyTable()
+  /// With a comparison, the keys of the values themselves, and the group of each.
+  private var spellings = KeyTable()
+  private var groupsOfSpellings: [Int] = []
   private var bytes: [UInt8] = []
-  /// The previous document's group, and the bytes by which it was found.
-  private var previous: (part: Int, place: Int)?
-  private var previousBytes: [UInt8] = []
 
-  /// - Parameter parts: the number of the query's parts.
-  init(_ fields: [AggregateField], comparing comparison: TextComparison?, parts: Int) {
+  init(_ fields: [AggregateField], comparing comparison: TextComparison?) {
     fresh = fields.map { Aggregator($0) }
     self.comparison = comparison
-    placesOfBytes = Array(repeating: [:], count: parts)
   }
 
   /// Adds a document by the values of the aggregates' fields and of the group's fields. A document
@@ -39,24 +33,34 @@ struct GroupTable: Sendable {
 
   /// Adds the document of the row. A document that lacks one of the group's fields is in no group.
   mutating func add(
-    _ view: borrowing DocumentView, _ key: RawSpan, of part: Int, _ reader: GroupFields
+    _ view: borrowing DocumentView, _ key: RawSpan, _ reader: GroupFields
   ) throws(DatabaseError) {
     bytes.removeAll(keepingCapacity: true)
-    guard try reader.grouped.append(view, key, to: &bytes) else { return }
+    guard try reader.grouped.append(view, key, groupKeysTo: &bytes) else { return }
     let place: Int
-    if let previous, previous.part == part, previousBytes == bytes {
-      place = previous.place
+    if let known = known(bytes) {
+      place = known
     } else {
-      if let known = placesOfBytes[part][bytes] {
-        place = known
-      } else {
-        place = self.place(of: try reader.grouped.values(view, key).compactMap(\.self))
-        placesOfBytes[part][bytes] = place
-      }
-      previous = (part, place)
-      swap(&previousBytes, &bytes)
+      place = added(try reader.grouped.values(view, key).compactMap(\.self))
     }
     try reader.aggregated.add(view, key, to: &groups[place].aggregators)
+  }
+
+  /// The place of the group of values with this key, if it was met.
+  private func known(_ key: [UInt8]) -> Int? {
+    guard comparison != nil else { return keys.place(of: key.bytes) }
+    return spellings.place(of: key.bytes).map { groupsOfSpellings[$0] }
+  }
+
+  /// The place of the group of values whose key was not met.
+  private mutating func added(_ values: [Value]) -> Int {
+    let spelling = bytes
+    let place = place(of: values)
+    if comparison != nil {
+      _ = spellings.add(spelling)
+      groupsOfSpellings.append(place)
+    }
+    return place
   }
 
   /// Adds the contents of another table, of later documents.
@@ -69,14 +73,14 @@ struct GroupTable: Sendable {
 
   /// The place of the group, which is new when the key is.
   private mutating func place(of key: [Value]) -> Int {
-    let compared = comparison.map { key.map($0.value) } ?? key
-    if let place = places[compared] {
+    bytes.removeAll(keepingCapacity: true)
+    for value in key { _ = bytes.append(groupKey: comparison?.value(of: value) ?? value) }
+    if let place = keys.place(of: bytes.bytes) {
       if comparison != nil { groups[place].key.replaceGreater(by: key) }
       return place
     }
-    places[compared] = groups.count
     groups.append((key, fresh))
-    return groups.count - 1
+    return keys.add(bytes)
   }
 }
 
@@ -168,19 +172,19 @@ struct FieldReader {
     }
   }
 
-  /// Appends the stored bytes of the fields, so that the same bytes mean equal values. Returns
-  /// false when the document lacks one of them.
+  /// Appends the keys of the fields as of groups. Returns false when the document lacks one of
+  /// them.
   func append(
-    _ view: borrowing DocumentView, _ key: RawSpan, to bytes: inout [UInt8]
+    _ view: borrowing DocumentView, _ key: RawSpan, groupKeysTo bytes: inout [UInt8]
   ) throws(DatabaseError) -> Bool {
     for index in fields.indices {
       guard fields[index].content == .field else {
-        bytes.append(contentsOf: key.array)
+        _ = bytes.append(groupKey: try naming.name(of: key))
         continue
       }
       do throws(MalformedBytes) {
         guard let field = try view.field(fields[index].path) else { return false }
-        try field.append(to: &bytes, symbols)
+        _ = try field.append(groupKeyTo: &bytes, symbols)
       } catch {
         throw DatabaseError(error, documentAt: try naming.path(of: key))
       }

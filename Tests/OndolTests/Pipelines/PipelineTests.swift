@@ -275,7 +275,7 @@ import Testing
 
   @Test func `A stage that would keep more than the memory says so`() async throws {
     var options = Database.Options()
-    options.pipelineMemory = 20_000
+    options.pipelineMemory = 12_000
     let database = try await Database.inMemory(options: options)
     let batch = database.batch()
     for number in 0..<400 {
