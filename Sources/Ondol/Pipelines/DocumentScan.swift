@@ -199,13 +199,17 @@ final class DocumentCopying: DocumentSink {
   func finish() throws(DatabaseError) { try next.finish() }
 }
 
-/// Counts the documents that a stage passes on.
+/// Counts the documents that a stage passes on, and adds the place of the next stage to its errors.
 final class DocumentCounter: DocumentSink {
+  private let plan: PipelinePlan
   private let context: PipelineContext
   private let place: Int
   private let next: any DocumentSink
 
-  init(_ context: PipelineContext, _ place: Int, _ next: any DocumentSink) {
+  init(
+    _ plan: PipelinePlan, _ context: PipelineContext, _ place: Int, _ next: any DocumentSink
+  ) {
+    self.plan = plan
     self.context = context
     self.place = place
     self.next = next
@@ -219,8 +223,18 @@ final class DocumentCounter: DocumentSink {
     _ view: borrowing DocumentView, _ key: RawSpan, part: Int
   ) throws(DatabaseError) -> Bool {
     context.count(place)
-    return try next.take(view, key, part: part)
+    do throws(DatabaseError) {
+      return try next.take(view, key, part: part)
+    } catch {
+      throw plan.placed(error, at: place)
+    }
   }
 
-  func finish() throws(DatabaseError) { try next.finish() }
+  func finish() throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try next.finish()
+    } catch {
+      throw plan.placed(error, at: place)
+    }
+  }
 }

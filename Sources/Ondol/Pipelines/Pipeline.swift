@@ -42,7 +42,7 @@ public struct Pipeline: Sendable, Hashable {
     self.stages = .success(stages)
   }
 
-  private func adding(_ stage: PipelineStage) -> Pipeline {
+  func adding(_ stage: PipelineStage) -> Pipeline {
     Pipeline(database: database, stages: stages.map { $0 + [stage] })
   }
 
@@ -128,6 +128,13 @@ public struct Pipeline: Sendable, Hashable {
   /// - Complexity: O(n); memory for the groups.
   public func aggregate(
     _ aggregates: AliasedAggregate..., groups: [any PipelineSelectable] = []
+  ) -> Pipeline {
+    aggregate(aggregates, groups: groups)
+  }
+
+  /// The same with a list of aggregates, for code that makes them.
+  public func aggregate(
+    _ aggregates: [AliasedAggregate], groups: [any PipelineSelectable] = []
   ) -> Pipeline {
     adding(.aggregate(aggregates, groups: groups.map(\.pipelineSelection)))
   }

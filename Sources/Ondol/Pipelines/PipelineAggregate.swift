@@ -29,7 +29,8 @@ public struct PipelineAggregate: Sendable, Hashable {
 
 /// An aggregate under a name.
 public struct AliasedAggregate: Sendable, Hashable {
-  let name: String
+  /// The name.
+  public let name: String
   let aggregate: PipelineAggregate
 
   /// An aggregate under a name, which is taken literally.

@@ -129,15 +129,23 @@ final class RowCollector: RowSink {
   }
 
   func finish() {}
+
+  /// The rows so far, which are forgotten.
+  func takeAll() -> [PipelineRow] {
+    defer { rows.removeAll(keepingCapacity: true) }
+    return rows
+  }
 }
 
-/// Counts the rows that a stage passes on.
+/// Counts the rows that a stage passes on, and adds the place of the next stage to its errors.
 final class RowCounter: RowSink {
+  private let plan: PipelinePlan
   private let context: PipelineContext
   private let place: Int
   private let next: any RowSink
 
-  init(_ context: PipelineContext, _ place: Int, _ next: any RowSink) {
+  init(_ plan: PipelinePlan, _ context: PipelineContext, _ place: Int, _ next: any RowSink) {
+    self.plan = plan
     self.context = context
     self.place = place
     self.next = next
@@ -145,10 +153,20 @@ final class RowCounter: RowSink {
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
     context.count(place)
-    return try next.take(row)
+    do throws(DatabaseError) {
+      return try next.take(row)
+    } catch {
+      throw plan.placed(error, at: place)
+    }
   }
 
-  func finish() throws(DatabaseError) { try next.finish() }
+  func finish() throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try next.finish()
+    } catch {
+      throw plan.placed(error, at: place)
+    }
+  }
 }
 
 /// The expressions of a stage with the frame that they are computed in.

@@ -56,7 +56,8 @@ struct PipelineExecution {
       return try sink.finish()
     }
     let order = plan.order.count == 1 && executor.comesByName ? [] : plan.order
-    let head = try head(plan.rest[...], sortedBy: order, end)
+    let rest = executor.comesByName ? plan.rest : plan.restByName
+    let head = try head(rest[...], sortedBy: order, end)
     var isDone = false
     head.begin(executor.parts)
     try visit(&executor, head, &isDone)
@@ -182,14 +183,29 @@ struct PipelineExecution {
 
   // MARK: - Stages
 
+  /// The sink that carries out these stages for rows that do not come from the plan's source.
+  func sink(
+    of stages: [PipelineStage], into end: any RowSink
+  ) throws(DatabaseError) -> any RowSink { try sink(stages[...], end) }
+
   private func counted(_ place: Int, _ next: any RowSink) -> any RowSink {
-    depth == 0 ? RowCounter(context, place, next) : next
+    depth == 0 ? RowCounter(plan, context, place, next) : next
   }
 
   /// The stages that take documents as bytes: conditions, and one that decodes what it needs.
   ///
   /// - Parameter order: how the documents that meet the first conditions must be sorted, if at all.
   private func head(
+    _ stages: ArraySlice<PipelineStage>, sortedBy order: [PipelineOrdering], _ end: any RowSink
+  ) throws(DatabaseError) -> any DocumentSink {
+    do throws(DatabaseError) {
+      return try makeHead(stages, sortedBy: order, end)
+    } catch {
+      throw plan.placed(error, at: stages.startIndex)
+    }
+  }
+
+  private func makeHead(
     _ stages: ArraySlice<PipelineStage>, sortedBy order: [PipelineOrdering], _ end: any RowSink
   ) throws(DatabaseError) -> any DocumentSink {
     let place = stages.startIndex
@@ -213,9 +229,12 @@ struct PipelineExecution {
       } else {
         made = narrowed(stages, by: [], try sink(stages, end))
       }
-    default: made = narrowed(stages, by: [], try sink(stages, end))
+    default:
+      // An end that takes documents takes them in place.
+      let next = try sink(stages, end)
+      made = next as? any DocumentSink ?? narrowed(stages, by: [], next)
     }
-    return depth == 0 ? DocumentCounter(context, place, made) : made
+    return depth == 0 ? DocumentCounter(plan, context, place, made) : made
   }
 
   /// Passes documents on with the fields that stages look at.
@@ -263,7 +282,11 @@ struct PipelineExecution {
     var next = end
     for place in stages.indices.reversed() {
       let wanted = Self.wanted(after: stages[(place + 1)...])
-      next = try made(stages[place], counted(place + 1, next), wanted: wanted)
+      do throws(DatabaseError) {
+        next = try made(stages[place], counted(place + 1, next), wanted: wanted)
+      } catch {
+        throw plan.placed(error, at: place)
+      }
     }
     return next
   }
@@ -303,9 +326,14 @@ struct PipelineExecution {
     case .unnest(let array, let indexField):
       return try UnnestOperator(array, indexField: indexField, context, next)
     case .union(let others):
-      let other = try PipelinePlan(others, depth: depth + 1)
-      return UnionOperator(PipelineExecution(other, context, depth: depth + 1), next)
-    case .sample(let sample): return SampleOperator(sample, context, next)
+      do throws(DatabaseError) {
+        let other = try PipelinePlan(others, depth: depth + 1)
+        return UnionOperator(PipelineExecution(other, context, depth: depth + 1), next)
+      } catch {
+        throw error.inUnion
+      }
+    case .sample(.share(let share)): return ShareOperator(share, context, next)
+    case .sample(.rows(let count)): return SampleOperator(count, context, next)
     case .findNearest(let search): return try NearestOperator(search, context, next)
     case .lookup(let lookup): return try LookupOperator(lookup, context, next)
     case .window(let windows, let groups, let orders):
@@ -346,7 +374,14 @@ private final class UnionOperator: RowSink {
   }
 
   func finish() throws(DatabaseError) {
-    if !isFull { try other.run(into: Forwarding(next)) }
+    if !isFull {
+      do throws(DatabaseError) {
+        try other.run(into: Forwarding(next))
+      } catch {
+        // One of a later stage has its place already.
+        throw error.message.hasPrefix("the stage ") ? error.inUnion : error
+      }
+    }
     try next.finish()
   }
 

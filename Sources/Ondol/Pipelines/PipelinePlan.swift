@@ -23,6 +23,8 @@ struct PipelinePlan: Sendable {
   /// The order of rows that no stage sorts, which is that of the query with the same conditions.
   /// Empty when no result shows it, or when the query sorts.
   let order: [PipelineOrdering]
+  /// For each stage of `rest` its place among the stages as they were given, from 0.
+  private let places: [Int]
 
   /// Stages of a pipeline, with those of the pipelines in it.
   static let mostStages = 500
@@ -33,7 +35,8 @@ struct PipelinePlan: Sendable {
 
   /// Throws `.invalidArgument` for stages in a wrong order or with wrong arguments.
   init(_ stages: [PipelineStage]) throws(DatabaseError) {
-    guard Self.count(stages) <= Self.mostStages else {
+    var room = Self.mostStages
+    guard Self.fits(stages, in: &room) else {
       throw DatabaseError(
         .invalidArgument, "a pipeline has at most \(Self.mostStages) stages")
     }
@@ -50,11 +53,17 @@ struct PipelinePlan: Sendable {
         .invalidArgument,
         "a pipeline begins with collection, collection_group, database, documents or literals")
     }
-    for stage in stages.dropFirst() {
+    for (place, stage) in stages.enumerated().dropFirst() {
       guard !stage.isSource else {
-        throw DatabaseError(.invalidArgument, "\(stage.name) can only be a pipeline's first stage")
+        throw DatabaseError(
+          .invalidArgument,
+          "stage \(place + 1), \(stage.name): it can only be a pipeline's first stage")
       }
-      try stage.check()
+      do throws(DatabaseError) {
+        try stage.check()
+      } catch {
+        throw error.placed(stage, place)
+      }
     }
     var rest = Self.limitingEarly(stages.dropFirst())
     var served = [first]
@@ -74,7 +83,8 @@ struct PipelinePlan: Sendable {
         .invalidArgument, "search is the second stage, after collection or collection_group")
     }
     self.served = served
-    self.rest = rest
+    places = Self.places(of: rest, in: stages)
+    self.rest = Self.orderingTies(rest)
     if case .query(let shape) = source, shape.limit == nil, shape.offset == 0 {
       self.order = order
     } else {
@@ -82,10 +92,43 @@ struct PipelinePlan: Sendable {
     }
   }
 
-  private static func count(_ stages: [PipelineStage]) -> Int {
-    stages.reduce(stages.count) { count, stage in
-      if case .union(let others) = stage { count + Self.count(others) } else { count }
+  private init(source: Source, served: [PipelineStage], rest: [PipelineStage]) {
+    self.source = source
+    self.served = served
+    self.rest = rest
+    order = []
+    places = []
+  }
+
+  /// A plan of the same source, or of another one, with these stages after it. Its rows come as
+  /// they are found.
+  func continued(by stages: [PipelineStage], from other: Source? = nil) -> PipelinePlan {
+    PipelinePlan(source: other ?? source, served: served, rest: stages)
+  }
+
+  /// Whether so many stages are allowed, with those of the pipelines in them. It stops counting
+  /// when they are too many: a union of a union of itself has more stages than can be counted.
+  private static func fits(_ stages: [PipelineStage], in room: inout Int) -> Bool {
+    room -= stages.count
+    for case .union(let others) in stages where room >= 0 {
+      guard fits(others, in: &room) else { return false }
     }
+    return room >= 0
+  }
+
+  private static func places(of rest: [PipelineStage], in stages: [PipelineStage]) -> [Int] {
+    var isTaken = stages.map { _ in false }
+    return rest.map { stage in
+      let place = stages.indices.first { !isTaken[$0] && stages[$0] == stage } ?? 0
+      isTaken[place] = true
+      return place
+    }
+  }
+
+  /// An error of the stage at a place of `rest`, with its place in the pipeline.
+  func placed(_ error: DatabaseError, at place: Int) -> DatabaseError {
+    guard places.indices.contains(place) else { return error }
+    return error.placed(rest[place], places[place])
   }
 
   /// The stages with limits before the stages that make one row of each.
@@ -117,6 +160,53 @@ struct PipelinePlan: Sendable {
     fields.sort { ValueOrder.compare($0.description, $1.description) < 0 }
     let paths = fields.map { FieldPath($0.names) } + [.documentID()]
     return paths.map { PipelineOrdering(Field($0).pipelineExpression) }
+  }
+
+  /// The stages with groups that a sort leaves equal in the order of their values. Otherwise they
+  /// would come as they were found, which depends on the plan.
+  private static func orderingTies(_ stages: [PipelineStage]) -> [PipelineStage] {
+    var groups: [AliasedExpression] = []
+    return stages.map { stage in
+      switch stage {
+      case .aggregate(_, let own), .distinct(let own):
+        groups = own
+        return stage
+      case .filter: return stage
+      case .addFields(let columns)
+      where !columns.contains(where: { column in groups.contains { $0.name == column.name } }):
+        return stage
+      case .sort(let orders):
+        defer { groups = [] }
+        return .sort(orders + ties(of: groups))
+      default:
+        groups = []
+        return stage
+      }
+    }
+  }
+
+  /// The orders by the values of groups.
+  static func ties(of groups: [AliasedExpression]) -> [PipelineOrdering] {
+    groups.map { Field(FieldPath([$0.name])) }.filter { $0.field.problem == nil }
+      .map { PipelineOrdering($0.pipelineExpression) }
+  }
+
+  /// The stages for documents that do not come by name: those that a sort leaves equal come by
+  /// name, as they do in a scan.
+  var restByName: [PipelineStage] {
+    var stages = rest
+    for (place, stage) in stages.enumerated() {
+      switch stage {
+      case .filter: continue
+      case _ where stage.makesOneRowOfEach: continue
+      case .sort(let orders):
+        stages[place] = .sort(
+          orders + [PipelineOrdering(Field(.documentID()).pipelineExpression)])
+        return stages
+      default: return stages
+      }
+    }
+    return stages
   }
 
   private static func source(
@@ -375,6 +465,7 @@ extension ArraySlice<PipelineStage> {
     for stage in self {
       switch stage {
       case .sort, .findNearest, .window, .sample(.rows), .distinct: return false
+      case .limit, .offset: return true
       case .aggregate(let aggregates, _): return aggregates.contains { $0.aggregate.seesOrder }
       default: break
       }
@@ -386,6 +477,25 @@ extension ArraySlice<PipelineStage> {
 extension PipelineAggregate {
   fileprivate var seesOrder: Bool {
     ["first", "last", "array_agg", "array_agg_distinct"].contains(name)
+  }
+}
+
+extension DatabaseError {
+  /// The error with the place of the stage, if it is of that stage and has none yet.
+  fileprivate func placed(_ stage: PipelineStage, _ place: Int) -> DatabaseError {
+    let start = "the stage \(stage.name)"
+    guard message.hasPrefix(start) else { return self }
+    var error = self
+    error.message = "stage \(place + 1), \(stage.name)" + message.dropFirst(start.count)
+    return error
+  }
+
+  /// The error of a stage in a union.
+  var inUnion: DatabaseError {
+    guard message.hasPrefix("the stage ") || message.hasPrefix("stage ") else { return self }
+    var error = self
+    error.message = "the stage union: \(message)"
+    return error
   }
 }
 
@@ -402,7 +512,8 @@ extension PipelineStage {
         .invalidArgument, "the stage sample keeps a share from 0 to 1, not \(share)")
     case .findNearest(let search):
       if let limit = search.limit, limit < 1 {
-        throw DatabaseError(.invalidArgument, "find_nearest finds 1 row or more, not \(limit)")
+        throw DatabaseError(
+          .invalidArgument, "the stage find_nearest finds 1 row or more, not \(limit)")
       }
     case .sort(let orders) where orders.isEmpty:
       throw DatabaseError(.invalidArgument, "the stage sort needs an expression")

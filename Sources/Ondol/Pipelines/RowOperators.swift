@@ -1,5 +1,5 @@
 // Stages that pass rows on one by one and keep none: where, select, add_fields, remove_fields,
-// replace_with, offset, limit, unnest, and sample by a share.
+// replace_with, offset, limit, unnest and sample.
 
 /// `where`: rows for which the condition is true. An error in it is false.
 final class FilterOperator: RowSink {
@@ -244,44 +244,46 @@ final class UnnestOperator: RowSink {
   func finish() throws(DatabaseError) { try next.finish() }
 }
 
-/// `sample`: rows by chance, each with a probability, or a number of them.
-final class SampleOperator: RowSink {
-  private let sample: PipelineSample
-  private let context: PipelineContext
+/// `sample` by a share: each row with a probability.
+final class ShareOperator: RowSink {
+  private let share: Double
   private let frame: EvaluationFrame
   private let next: any RowSink
-  private var kept: [PipelineRow] = []
-  private var seen = 0
 
-  init(_ sample: PipelineSample, _ context: PipelineContext, _ next: any RowSink) {
-    self.sample = sample
-    self.context = context
+  init(_ share: Double, _ context: PipelineContext, _ next: any RowSink) {
+    self.share = share
     self.next = next
     frame = context.frame(variables: 0)
   }
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
-    switch sample {
-    case .share(let share): return frame.nextRandom() < share ? try next.take(row) : true
-    case .rows(let count):
-      seen += 1
-      if kept.count < count {
-        kept.append(row)
-        try context.keep(row.memoryBytes, in: "sample")
-      } else {
-        // Each row so far stays with the same probability: a reservoir.
-        let place = Int(context.database.random(below: Int64(seen)))
-        if place < count {
-          try context.keep(row.memoryBytes - kept[place].memoryBytes, in: "sample")
-          kept[place] = row
-        }
-      }
-      return true
-    }
+    frame.nextRandom() < share ? try next.take(row) : true
+  }
+
+  func finish() throws(DatabaseError) { try next.finish() }
+}
+
+/// `sample` of a number of rows: each row draws a number, and those with the least numbers stay.
+/// They are sorted like any rows, so that a sample may be larger than the memory.
+final class SampleOperator: RowSink {
+  private let context: PipelineContext
+  private let next: any RowSink
+  private var rows: SortedRows<PipelineRow>
+
+  init(_ count: Int, _ context: PipelineContext, _ next: any RowSink) {
+    self.context = context
+    self.next = next
+    rows = SortedRows(RowOrder(descending: [false]), limit: count, in: "sample", context)
+  }
+
+  func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+    try rows.add(row, keys: [.integer(context.database.random(below: .max))])
+    return true
   }
 
   func finish() throws(DatabaseError) {
-    for row in kept { guard try next.take(row) else { break } }
+    var drawn = try rows.finish()
+    while let row = try drawn.next() { guard try next.take(row.payload) else { break } }
     try next.finish()
   }
 }

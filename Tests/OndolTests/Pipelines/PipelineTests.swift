@@ -256,6 +256,65 @@ import Testing
     }
   }
 
+  @Test func `An error names the stage and its place`() async throws {
+    let database = try await library()
+    let books = database.pipeline().collection("books")
+    let many = books.where(Field("rating").greaterThan(0)).where(Field("title").exists())
+    let wrong: [(Pipeline, String)] = [
+      (
+        many.where(PipelineExpression.function("nothing", Field("a"))),
+        "stage 4, where: there is no function \"nothing\""
+      ),
+      (
+        many.select(Field("title")).addFields(PipelineExpression.function("add", 1).as("n")),
+        "stage 5, add_fields: add takes 2 arguments, and has 1"
+      ),
+      (many.sort(Field("rating").ascending()).limit(-1), "stage 5, limit must not be negative: -1"),
+      (many.limit(2).select(Field("title").add(1).as("n")), "stage 5, select: "),
+      (
+        many.select(Field("title")).aggregate(
+          PipelineAggregate.function("median", Field("x")).as("m")),
+        "stage 5, aggregate: there is no aggregate \"median\""
+      ),
+      (many.replace(with: Field("title")), "stage 4, replace_with: a row's value is no map"),
+      (many.sort(Field("title").mod(2).ascending()), "stage 4, sort: "),
+      (
+        books.union(many.where(PipelineExpression.variable("x"))),
+        "stage 2, union: stage 4, where: there is no variable \"x\" here"
+      ),
+      (
+        books.union(many.select(Field("title").add(1).as("n"))),
+        "stage 2, union: the stage select: "
+      ),
+      (
+        Pipeline(database: database, stages: [.collectionGroup("a"), .limit(1), .database]),
+        "stage 3, database: it can only be a pipeline's first stage"
+      ),
+    ]
+    for (pipeline, message) in wrong {
+      let error = await #expect(throws: DatabaseError.self) { try await pipeline.execute() }
+      #expect(error?.code == .invalidArgument)
+      #expect(error?.message.hasPrefix(message) == true, "\(String(describing: error))")
+    }
+  }
+
+  /// Patterns whose number of ways to match a text grows with every character.
+  @Test func `Regular expressions cost the same for each character`() async throws {
+    let database = try await library()
+    try await database.document("texts/a").setData([
+      "text": String(repeating: "a", count: 5_000) + "b"
+    ])
+    let texts = database.pipeline().collection("texts")
+    for pattern in ["(a*)*c", "(a|a)*c", "(a+)+$", "(.*)(.*)(.*)(.*)c", "a{200}{200}c"] {
+      let found = try? await texts.where(Field("text").regexContains(pattern)).execute().count
+      #expect(found == 0 || pattern == "(a+)+$", "\(pattern)")
+    }
+    let unbounded = texts.select(
+      Field("text").regexContains(String(repeating: "(a{1000})", count: 100)).as("x"))
+    let error = await #expect(throws: DatabaseError.self) { try await unbounded.execute() }
+    #expect(error?.message.hasPrefix("stage 2, select: ") == true)
+  }
+
   @Test func `Nesting without end is refused`() async throws {
     let database = try await library()
     var expression = Field("rating").pipelineExpression
@@ -268,8 +327,9 @@ import Testing
     var long = books
     for _ in 0..<600 { long = long.limit(5) }
     #expect(await refusal(long) == .invalidArgument)
+    // After 60 unions with itself nobody could count its stages.
     var doubled = books
-    for _ in 0..<9 { doubled = doubled.union(doubled) }
+    for _ in 0..<60 { doubled = doubled.union(doubled) }
     #expect(await refusal(doubled) == .invalidArgument)
   }
 

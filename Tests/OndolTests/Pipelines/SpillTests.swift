@@ -68,6 +68,24 @@ private struct Shop {
   var spills: Int { fileSystem.count(of: .remove) }
 }
 
+/// The end of a report, which cancels its task at one of the rows.
+private final class CancellingSink: RowSink {
+  private let place: Int
+  private(set) var taken = 0
+
+  init(at place: Int) {
+    self.place = place
+  }
+
+  func take(_ row: PipelineRow) -> Bool {
+    taken += 1
+    if taken == place { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+    return true
+  }
+
+  func finish() {}
+}
+
 /// Draws pipelines whose stages keep rows.
 private struct SpillDraw {
   var random: SeededRandom
@@ -268,6 +286,65 @@ private struct SpillDraw {
       return bytes.indices.contains { bytes[$0...].starts(with: word) }
     }
     #expect(isPlain != isEncrypted)
+    try await shop.database.close()
+  }
+
+  /// Cancels at one row of the answer after another. What a stage still has to give is in memory or
+  /// in the file, and no more of it comes than a batch has.
+  @Test func `A report that is cancelled at any row ends within a batch and leaves no file`()
+    async throws
+  {
+    let shop = try await Shop(memory: 9_000)
+    try await shop.fill(400, seed: 6)
+    let all = shop.database.pipeline().collection("c")
+    let reports = [
+      all.sort(Field("text").ascending()), all.distinct(Field("n"), Field("text")),
+      report(shop.database),
+      all.lookup(in: "others", where: "a", equals: Field("a"), as: "found"),
+      all.window(
+        .total(Field("b")).as("all"), groups: [Field("a")], orders: [Field("n").ascending()]),
+      all.sample(390), all.union(all).unnest(Field("tags").as("tag")),
+    ]
+    let open = shop.fileSystem.openFiles
+    for report in reports {
+      let plan = try PipelinePlan(report.stages.get())
+      let rows = try shop.database.engineSnapshot()
+      for place in [1, 7, 60, 120] {
+        let database = shop.database
+        let task = Task { () -> (code: DatabaseError.Code, taken: Int) in
+          let reading = Rows(rows, database.catalog, mayBlock: true, canBeCancelled: true)
+          let end = CancellingSink(at: place)
+          do throws(DatabaseError) {
+            try PipelineExecution(plan, PipelineContext(database, reading)).run(into: end)
+            return (.ok, end.taken)
+          } catch {
+            return (error.code, end.taken)
+          }
+        }
+        let (code, taken) = await task.value
+        #expect(code == .cancelled && taken < place + 256, "\(place): \(taken) of \(plan.rest)")
+        #expect(shop.scratchFiles.isEmpty && shop.fileSystem.openFiles <= open)
+      }
+    }
+    try await shop.database.close()
+  }
+
+  @Test func `A sample beyond the memory has as many rows as it is asked for, each once`()
+    async throws
+  {
+    let shop = try await Shop(memory: 9_000)
+    try await shop.fill(300, seed: 7)
+    let spills = shop.spills
+    let all = shop.database.pipeline().collection("c")
+    var found: [String: Int] = [:]
+    for _ in 0..<12 {
+      let paths = try await all.sample(250).execute().compactMap(\.reference?.path)
+      #expect(paths.count == 250 && Set(paths).count == 250)
+      for path in paths { found[path, default: 0] += 1 }
+    }
+    // Each row is as likely: of twelve samples, none has all but a few of them always or never.
+    #expect(found.count == 300 && found.values.count { $0 == 12 } < 120)
+    #expect(shop.spills > spills && shop.scratchFiles.isEmpty)
     try await shop.database.close()
   }
 
