@@ -18,6 +18,7 @@ struct Main: AsyncParsableCommand {
       CrashCommand.self, FaultsCommand.self, KillCommand.self, HostileCommand.self,
       TrialCommand<ModelSuite>.self, TrialCommand<ScheduleSuite>.self,
       TrialCommand<HistorySuite>.self, TrialCommand<ObservationSuite>.self,
+      TrialCommand<LivePipelineSuite>.self,
       TrialCommand<DeclarationSuite>.self, TrialCommand<TreeSuite>.self,
       TrialCommand<FailoverSuite>.self, SabotageCommand.self, LoadCommand.self, YCSBCommand.self,
       SoakCommand.self, TenantsCommand.self, BenchCommand.self,

@@ -113,6 +113,32 @@ enum ObservationSuite: TrialSuite {
   }
 }
 
+/// Live pipelines that could show something other than the pipeline gives when it is executed.
+enum LivePipelineSuite: TrialSuite {
+  static let configuration = CommandConfiguration(
+    commandName: "pipelines",
+    abstract: "Listens to pipelines in histories of commits, and executes them beside it.",
+    discussion: """
+      After each of 30 commits the pipelines are executed. Every answer of a listener must be such \
+      a one, none older than the one before, and the last must be the last. In between blobs are \
+      put, collections dropped and renamed, documents expire, and transactions run. A third of the \
+      histories is encrypted, and in a third the listeners are in another open of the same store.
+      """)
+  static let count = 5_000
+
+  static func run(seed: UInt64) throws -> UnitResult {
+    let places = LivePipelineTrial.Place.allCases
+    let found = try LivePipelineTrial.run(seed: seed, places[Int(seed % UInt64(places.count))])
+    return UnitResult(
+      cases: 1,
+      counts: [
+        "commits": found.commits, "answers": found.answers,
+        "pipelines that follow changes": found.following,
+        "pipelines that run again": found.repeating,
+      ])
+  }
+}
+
 /// Schemas, expiring documents, unique values and drops, and answers that could belong to another
 /// moment, or differ from each other.
 enum DeclarationSuite: TrialSuite {

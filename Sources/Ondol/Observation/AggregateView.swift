@@ -55,7 +55,8 @@ private struct AggregateView: LiveView {
 }
 
 extension Database {
-  fileprivate func hasTimeToLive(at path: DocumentPath) -> Bool {
+  /// Whether documents of the collection expire.
+  func hasTimeToLive(at path: DocumentPath) -> Bool {
     let pattern = CollectionPattern(path.collection)
     return catalog.picture(of: pattern.root)?.collections[pattern]?.timeToLive != nil
   }

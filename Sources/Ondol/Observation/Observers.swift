@@ -11,6 +11,7 @@ enum ListeningPlace: Hashable, Sendable {
   case collection(CollectionPath)
   /// All collections with this id.
   case group(ExactText)
+  case everywhere
 
   init(_ source: QueryShape.Source) {
     switch source {
@@ -24,6 +25,7 @@ enum ListeningPlace: Hashable, Sendable {
     let collection = path.collection
     return [
       .document(path), .collection(collection), .group(ExactText(collection.collectionID)),
+      .everywhere,
     ]
   }
 
@@ -32,7 +34,7 @@ enum ListeningPlace: Hashable, Sendable {
     switch self {
     case .document(let path): ExactText(path.segments[0]) == ExactText(root)
     case .collection(let path): ExactText(CollectionPattern(path).root) == ExactText(root)
-    case .group: true
+    case .group, .everywhere: true
     }
   }
 }

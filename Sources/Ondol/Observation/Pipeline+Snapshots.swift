@@ -1,33 +1,63 @@
-// Listening to pipelines. The answer is computed again when a commit may concern one of the
-// pipeline's sources, at most as often as the listener takes results.
+// Listening to pipelines. An answer follows the changes of a commit when it can (LivePipelineForm).
+// All others are computed again when a commit may concern one of the pipeline's sources, at most as
+// often as the listener takes results.
 
 internal import OndolEngine
 
 /// The answer of a pipeline.
 private struct PipelineView: LiveView {
-  let results: [PipelineResult]
+  private enum Content: Sendable {
+    case live(LivePipeline)
+    case computed([PipelineResult])
+  }
+
+  private var content: Content
+  /// Documents that the answer refers to.
+  let referred: Set<DocumentPath>
   private(set) var isStale = false
 
-  init(_ results: [PipelineResult]) {
-    self.results = results
+  init(_ results: [PipelineResult], referred: Set<DocumentPath>) {
+    content = .computed(results)
+    self.referred = referred
+  }
+
+  init(_ live: LivePipeline) {
+    content = .live(live)
+    referred = []
+  }
+
+  /// - Complexity: O(rows of the answer).
+  var results: [PipelineResult] {
+    switch content {
+    case .live(let live): live.results
+    case .computed(let results): results
+    }
   }
 
   func isSame(as other: PipelineView) -> Bool { results == other.results }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
-    if !changes.isEmpty { isStale = true }
-    return false
+    guard !changes.isEmpty else { return false }
+    guard case .live(var live) = content, let isAnother = try? live.apply(changes) else {
+      isStale = true
+      return false
+    }
+    content = .live(live)
+    return isAnother
   }
 }
 
 extension Pipeline {
   /// The answer now, and again whenever it changes. Each commit looks up the pipeline by the
-  /// conditions of its sources, so a commit that does not concern them costs nothing. All others
-  /// make the pipeline run again.
+  /// conditions of its sources, so a commit that does not concern them costs nothing.
   ///
-  /// Its iterators throw `.unimplemented` for pipelines whose sources cannot be told before they
-  /// run: of all documents, and with lookups by reference. `current_timestamp` and `rand` are
-  /// computed again only with the answer.
+  /// Conditions, columns, orders, the first rows of an order, and groups with `count`, `count_if`,
+  /// `sum`, `average`, `minimum` and `maximum` follow the changes of a commit: O(log n) for each
+  /// changed document. All other pipelines run again when a commit concerns them, and so do those
+  /// of documents that expire, and groups that take more than `Options.pipelineMemory`. Groups that
+  /// no stage sorts may come in another order than from `execute()`.
+  ///
+  /// `current_timestamp` and `rand` are computed again only with the answer.
   public var snapshots: Updates<[PipelineResult]> {
     let database = database
     let stages = stages
@@ -36,15 +66,23 @@ extension Pipeline {
       let key = WatchKey.pipeline(stages)
       return WatchListener(database, key) { () throws(DatabaseError) in
         let plan = try PipelinePlan(stages)
+        let form = try LivePipelineForm(plan, in: database)
         let subscriptions = try plan.subscriptions()
+        let documents = Set(subscriptions.compactMap(\.document))
         return database.observers.attach(key, subscriptions) {
           Watch(database.observers.outages) { (moment) throws(DatabaseError) in
-            let (snapshot, point) = try database.datedSnapshot(moment)
-            let results = try await database.read(snapshot, canBeCancelled: true) {
-              (rows) throws(DatabaseError) in
-              try plan.results(PipelineContext(database, rows.atOneMoment))
+            while true {
+              let (snapshot, point) = try database.datedSnapshot(moment)
+              let view = try await database.read(snapshot, canBeCancelled: true) {
+                (rows) throws(DatabaseError) in
+                try plan.view(form, rows.atOneMoment, in: database)
+              }
+              let evaluation = Evaluation(view: view, point: point)
+              if moment != nil { return evaluation }
+              // Commits since the snapshot to documents that are new among them were missed.
+              let others = view.referred.subtracting(documents)
+              if !database.observers.listen(to: others, for: key) { return evaluation }
             }
-            return Evaluation(view: PipelineView(results), point: point)
           }
         }
       } element: { (view: PipelineView, _) in
@@ -54,8 +92,33 @@ extension Pipeline {
   }
 }
 
+extension Pipeline {
+  /// Whether `snapshots` follows the changes of documents, as long as they do not expire and the
+  /// groups fit the memory. Otherwise each change that concerns the pipeline makes it run again.
+  ///
+  /// False for a pipeline that cannot be executed.
+  public var followsChanges: Bool {
+    guard let stages = try? stages.get(), let plan = try? PipelinePlan(stages) else { return false }
+    return (try? LivePipelineForm(plan, in: database)).flatMap(\.self) != nil
+  }
+}
+
 extension PipelinePlan {
-  /// Where changes may concern the answer.
+  fileprivate func view(
+    _ form: LivePipelineForm?, _ rows: Rows, in database: Database
+  ) throws(DatabaseError) -> PipelineView {
+    if let form, let live = try form.evaluate(PipelineContext(database, rows)) {
+      return PipelineView(live)
+    }
+    let referred = Guarded<Set<DocumentPath>>([])
+    let context = PipelineContext(database, rows) { read in
+      if case .document(let path) = read { referred.withLock { _ = $0.insert(path) } }
+    }
+    let results = try results(context)
+    return PipelineView(results, referred: referred.withLock { $0 })
+  }
+
+  /// Where changes may concern the answer, beside documents that rows refer to.
   fileprivate func subscriptions() throws(DatabaseError) -> [Subscription] {
     var all: [Subscription] = []
     switch source {
@@ -69,23 +132,24 @@ extension PipelinePlan {
     case .documents(let paths):
       for path in paths { all.append(Subscription(place: .document(path), predicates: [.every])) }
     case .literals: break
-    case .database: throw Self.unknown("all documents")
+    case .database: all.append(Subscription(place: .everywhere, predicates: [.every]))
     }
     for stage in rest {
       switch stage {
       case .union(let others): all += try PipelinePlan(others).subscriptions()
       case .lookup(let lookup):
-        guard case .equal(let path, _, _) = lookup.match else {
-          throw Self.unknown("documents that rows refer to")
+        if case .equal(let path, _, _) = lookup.match {
+          all.append(Subscription(place: .collection(path), predicates: [.every]))
         }
-        all.append(Subscription(place: .collection(path), predicates: [.every]))
       default: break
       }
     }
     return all
   }
+}
 
-  private static func unknown(_ source: String) -> DatabaseError {
-    DatabaseError(.unimplemented, "a pipeline of \(source) cannot be listened to; ask it again")
+extension Subscription {
+  fileprivate var document: DocumentPath? {
+    if case .document(let path) = place { path } else { nil }
   }
 }

@@ -1,0 +1,569 @@
+// One history of commits with live pipelines beside it: what a listener receives is what the
+// pipeline gives when it is executed. In half of the histories listeners are asked after some of
+// the commits, and must have the answer of that moment. In the others they follow in tasks of their
+// own, in an order of steps that the seed decides. Each of their answers must be that of a commit,
+// never of an older one than before, and finally that of the last one.
+//
+// Between the commits, the history puts blobs, drops and renames collections, lets documents
+// expire, and writes in transactions. The listeners may be in another open of the same store.
+
+package import Ondol
+internal import OndolEngine
+
+/// The counts of a trial.
+package struct LivePipelineCounts: Sendable {
+  package var histories = 0
+  package var commits = 0
+  /// Answers that listeners received.
+  package var answers = 0
+  /// Pipelines that follow changes, and others.
+  package var following = 0
+  package var repeating = 0
+
+  package init() {}
+
+  package static func += (left: inout LivePipelineCounts, right: LivePipelineCounts) {
+    left.histories += right.histories
+    left.commits += right.commits
+    left.answers += right.answers
+    left.following += right.following
+    left.repeating += right.repeating
+  }
+}
+
+/// Why a trial failed.
+package struct LivePipelineFault: Error, CustomStringConvertible {
+  package let description: String
+}
+
+package enum LivePipelineTrial {
+  /// Where the listeners are.
+  package enum Place: Sendable, CaseIterable {
+    case inWriter
+    case inEncryptedWriter
+    /// In another open of a store, as in another process.
+    case besideWriter
+  }
+
+  fileprivate static let listenerCount = 6
+  private static let commitCount = 30
+
+  /// Runs the history of `seed`. Throws `LivePipelineFault` when a listener received anything wrong.
+  package static func run(seed: UInt64, _ place: Place) throws -> LivePipelineCounts {
+    try SimulationExecutor.run(seed: seed) { executor in
+      let world = SimulatedWorld(seed: seed, threads: executor)
+      defer { withExtendedLifetime(world) {} }
+      let clock = StandingClock()
+      var options = Database.Options()
+      // Some groups do not fit.
+      if seed.isMultiple(of: 5) { options.pipelineMemory = 2_000 }
+      guard place == .besideWriter else {
+        if place == .inEncryptedWriter { options.encryption = .key(TestedEncryption.key) }
+        let database = try await Database.open(
+          at: "/db", options: options, environment: world.environment.going(by: clock))
+        return try await run(seed: seed, writer: database, observed: database, clock)
+      }
+      let store = SimulatedStore(seed: seed, environment: world.environment)
+      var opens: [Database] = []
+      for _ in 0..<2 {
+        opens.append(
+          try await Database.open(
+            at: store.name, options: options, environment: world.environment, on: store))
+      }
+      return try await run(seed: seed, writer: opens[0], observed: opens[1], nil)
+    }
+  }
+
+  /// Runs the history of `seed` on databases without data, which it closes.
+  ///
+  /// - Parameters:
+  ///   - writer: the database that is written.
+  ///   - observed: the database that is listened to, which may be the same.
+  ///   - clock: the writer's clock, if it can be turned.
+  package static func run(
+    seed: UInt64, writer: Database, observed: Database, _ clock: StandingClock?
+  ) async throws -> LivePipelineCounts {
+    var history = PipelineHistory(seed: seed, writer, seed.isMultiple(of: 4) ? clock : nil)
+    try await history.begin()
+    var draw = PipelineDraw(seed: seed, observed)
+    if writer !== observed { try await observed.refresh() }
+    var counts = LivePipelineCounts()
+    var pipelines: [DrawnPipeline] = []
+    for _ in 0..<listenerCount {
+      let drawn = draw.pipeline()
+      pipelines.append(drawn)
+      if drawn.pipeline.followsChanges { counts.following += 1 } else { counts.repeating += 1 }
+    }
+    counts.histories = 1
+    counts.commits = commitCount
+    if seed.isMultiple(of: 2) {
+      try await ask(pipelines, &history, observed, &counts)
+    } else {
+      try await follow(pipelines, &history, observed, &counts)
+    }
+    if writer !== observed { try await observed.close() }
+    try await writer.close()
+    return counts
+  }
+
+  /// Asks listeners after some of the commits.
+  private static func ask(
+    _ pipelines: [DrawnPipeline], _ history: inout PipelineHistory, _ observed: Database,
+    _ counts: inout LivePipelineCounts
+  ) async throws {
+    var listeners = pipelines.map { $0.pipeline.snapshots.makeAsyncIterator() }
+    var answers: [Answer?] = pipelines.map { _ in nil }
+    for number in 0...commitCount {
+      if number > 0 { try await history.goOn() }
+      if history.database !== observed { try await observed.refresh() }
+      for place in pipelines.indices where number == 0 || history.random.chance(2, in: 3) {
+        let drawn = pipelines[place]
+        let fresh = await drawn.answer()
+        if case .failure? = answers[place] { continue }
+        do {
+          if let results = try await listeners[place].poll() {
+            answers[place] = drawn.answer(results)
+            counts.answers += 1
+          }
+        } catch {
+          answers[place] = .failure(error.code)
+        }
+        guard answers[place] == fresh else {
+          throw LivePipelineFault(
+            description: "\(drawn): after commit \(number) the listener has"
+              + " \(String(describing: answers[place])) instead of \(fresh)")
+        }
+      }
+    }
+  }
+
+  /// Lets listeners follow in tasks of their own.
+  private static func follow(
+    _ pipelines: [DrawnPipeline], _ history: inout PipelineHistory, _ observed: Database,
+    _ counts: inout LivePipelineCounts
+  ) async throws {
+    let records = pipelines.map { AnswerRecord($0) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for record in records { group.addTask { await record.listen() } }
+      var fresh: [[Answer]] = []
+      for drawn in pipelines { fresh.append([await drawn.answer()]) }
+      for _ in 0..<commitCount {
+        for _ in 0..<history.random.below(8) { await Task.yield() }
+        try await history.goOn()
+        if history.database !== observed { try await observed.refresh() }
+        for (place, drawn) in pipelines.enumerated() { fresh[place].append(await drawn.answer()) }
+      }
+      for _ in 0..<20_000
+      where !zip(records, fresh).allSatisfy({ $0.isOver || $0.last == $1.last }) {
+        await Task.yield()
+      }
+      if history.database !== observed { try await observed.close() }
+      try await history.database.close()
+      try await group.waitForAll()
+      for (record, fresh) in zip(records, fresh) { counts.answers += try record.check(fresh) }
+    }
+  }
+}
+
+/// The rows of an answer in a form that can be compared, or why there are none.
+private enum Answer: Sendable, Equatable {
+  case rows([Row])
+  case failure(DatabaseError.Code)
+
+  struct Row: Sendable, Equatable {
+    var path: String?
+    var fields: [String: Value]
+    var times: [Timestamp?]
+  }
+}
+
+/// A pipeline, and whether its stages determine the order of its rows.
+private struct DrawnPipeline: Sendable, CustomStringConvertible {
+  let pipeline: Pipeline
+  let isOrdered: Bool
+  let description: String
+
+  func answer() async -> Answer {
+    do throws(DatabaseError) {
+      return answer(try await pipeline.execute())
+    } catch {
+      return .failure(error.code)
+    }
+  }
+
+  func answer(_ results: [PipelineResult]) -> Answer {
+    let rows = results.map { result in
+      Answer.Row(
+        path: result.reference?.path, fields: result.data(),
+        times: [result.createTime, result.updateTime])
+    }
+    guard !isOrdered else { return .rows(rows) }
+    // Equal rows must come to lie at equal places, however their numbers are written.
+    return .rows(
+      rows.sorted { left, right in
+        let (left, right) = (Value.map(left.fields), Value.map(right.fields))
+        return ValueComparison.isLess(left, right)
+      })
+  }
+}
+
+/// The order of values, as the naive evaluator has it.
+private enum ValueComparison {
+  private static let evaluator = NaiveEvaluator(documents: [])
+
+  static func isLess(_ left: Value, _ right: Value) -> Bool { evaluator.order(left, right) < 0 }
+}
+
+/// The answers of one listener.
+private final class AnswerRecord: Sendable {
+  private let drawn: DrawnPipeline
+  private let state = Guarded<(answers: [Answer], isOver: Bool)>(([], false))
+
+  init(_ drawn: DrawnPipeline) {
+    self.drawn = drawn
+  }
+
+  var last: Answer? { state.withLock { $0.answers.last } }
+  var isOver: Bool { state.withLock { $0.isOver } }
+
+  func listen() async {
+    do throws(DatabaseError) {
+      for try await results in drawn.pipeline.snapshots {
+        let answer = drawn.answer(results)
+        state.withLock { $0.answers.append(answer) }
+      }
+    } catch {
+      state.withLock { $0.answers.append(.failure(error.code)) }
+    }
+    state.withLock { $0.isOver = true }
+  }
+
+  /// Throws unless the answers are some of `fresh`, in order, and end with the last one, or with
+  /// the failure that ended them. Returns their number.
+  func check(_ fresh: [Answer]) throws -> Int {
+    let answers = state.withLock { $0.answers }
+    var place = 0
+    for (number, answer) in answers.enumerated() {
+      guard let found = fresh[place...].firstIndex(of: answer) else {
+        throw LivePipelineFault(
+          description: "\(drawn): answer \(number) is none from commit \(place) on: \(answer);"
+            + " these are \(fresh[place...])")
+      }
+      place = found
+    }
+    if case .failure? = answers.last { return answers.count }
+    guard answers.last == fresh.last else {
+      throw LivePipelineFault(
+        description: "\(drawn): the last answer is \(String(describing: answers.last)) instead of"
+          + " \(String(describing: fresh.last))")
+    }
+    return answers.count
+  }
+}
+
+// MARK: - Commits
+
+/// Makes the commits of a history.
+private struct PipelineHistory {
+  let database: Database
+  var random: SeededRandom
+  private let clock: StandingClock?
+  /// The renamings so far, and where the collection `d` is now.
+  private var renamings: [(from: String, to: String)] = []
+  private var place = "d"
+  private var blobs = 0
+
+  init(seed: UInt64, _ database: Database, _ clock: StandingClock?) {
+    random = SeededRandom(seed: seed)
+    self.database = database
+    self.clock = clock
+  }
+
+  /// The state before listeners come.
+  mutating func begin() async throws {
+    if clock != nil { try await database.collection("c").setTimeToLive(field: "end") }
+    if random.chance(1, in: 3) {
+      try await database.collection("c").createIndex(on: [random.pick(["a", "-a", "g", "b"])])
+    }
+    for _ in 0..<random.below(30) { try await write() }
+  }
+
+  mutating func goOn() async throws {
+    switch random.below(24) {
+    case 0:
+      try await database.collection("c").drop(includingDeclarations: false)
+    case 1:
+      renamings.append((place, place == "d" ? "e" : "d"))
+      place = renamings[renamings.count - 1].to
+      var migrator = Migrator()
+      for (number, renaming) in renamings.enumerated() {
+        migrator.register("step \(number)") {
+          $0.renameCollection(renaming.from, to: renaming.to)
+        }
+      }
+      // Nothing is renamed while there is no such collection.
+      try await database.document("\(renamings[renamings.count - 1].from)/x").setData(["a": 1])
+      _ = try await migrator.migrate(database)
+    case 2:
+      blobs += 1
+      try await database.storage.reference(withPath: "photos/\(blobs)").putData([
+        1, 2, UInt8(blobs),
+      ])
+    case 3:
+      try await database.tree.child("n").setValue(random.below(9))
+    case 4:
+      guard let clock else { return try await write() }
+      clock.turn(bySeconds: random.below(3))
+      try await database.removeEnded()
+    default: try await write()
+    }
+  }
+
+  private mutating func path() -> String {
+    let collection = random.pick(["c", "c", "c", "c", place, "c/x/c"])
+    return "\(collection)/d\(random.below(16))"
+  }
+
+  private mutating func value() -> any FieldContent {
+    switch random.below(12) {
+    case 0: Value.null
+    case 1: 0.5
+    case 2: 1.0
+    case 3: Double.nan
+    case 4: random.pick(["", "p", "q"])
+    default: random.below(5) - 1
+    }
+  }
+
+  private mutating func fields() -> [String: any FieldContent] {
+    var fields: [String: any FieldContent] = [:]
+    if random.chance(7, in: 8) {
+      fields["g"] = random.pick(["x", "y", "z", 1, 1.0, Value.null] as [any FieldContent])
+    }
+    if random.chance(7, in: 8) { fields["a"] = value() }
+    if random.chance(7, in: 8) { fields["b"] = random.below(4) }
+    if random.chance(1, in: 2) { fields["t"] = (0..<random.below(3)).map { _ in random.below(3) } }
+    if random.chance(1, in: 3) { fields["r"] = database.document("c/d\(random.below(4))") }
+    if let clock, random.chance(1, in: 4) { fields["end"] = clock.moment(in: random.below(8) - 1) }
+    return fields
+  }
+
+  private mutating func write() async throws {
+    switch random.below(9) {
+    case 0: try await database.document(path()).delete()
+    case 1...4: try await database.document(path()).setData(fields())
+    case 5: try await database.document(path()).setData(["a": value()], merge: true)
+    case 6:
+      let (path, other, fields, number) = (path(), path(), fields(), random.below(5))
+      try await database.runTransaction { [database] transaction in
+        let found = try transaction.getDocument(database.document(path))
+        try transaction.setData(fields, forDocument: database.document(other))
+        if found.exists {
+          try transaction.updateData(["b": number], forDocument: database.document(path))
+        }
+      }
+    default:
+      let batch = database.batch()
+      for _ in 0...random.below(6) {
+        let document = database.document(path())
+        if random.chance(1, in: 4) {
+          batch.deleteDocument(document)
+        } else {
+          try batch.setData(fields(), forDocument: document)
+        }
+      }
+      try await batch.commit()
+    }
+  }
+}
+
+// MARK: - Pipelines
+
+/// Draws pipelines.
+private struct PipelineDraw {
+  private var random: SeededRandom
+  private let database: Database
+
+  init(seed: UInt64, _ database: Database) {
+    random = SeededRandom(seed: SeededRandom.derive(seed, 7))
+    self.database = database
+  }
+
+  mutating func pipeline() -> DrawnPipeline {
+    var (pipeline, text) = source()
+    for _ in 0..<random.below(3) {
+      let condition = condition()
+      pipeline = pipeline.where(condition)
+      text += " | where \(condition)"
+    }
+    let isOrdered: Bool
+    switch random.below(9) {
+    case 0:
+      columns(&pipeline, &text)
+      isOrdered = true
+    case 1, 2:
+      if random.chance(1, in: 3) { columns(&pipeline, &text) }
+      sorted(&pipeline, &text)
+      if random.chance(1, in: 3) { columns(&pipeline, &text) }
+      isOrdered = true
+    case 3:
+      isOrdered = others(&pipeline, &text)
+    default:
+      isOrdered = grouped(&pipeline, &text)
+    }
+    return DrawnPipeline(pipeline: pipeline, isOrdered: isOrdered, description: text)
+  }
+
+  private mutating func source() -> (Pipeline, String) {
+    let source = database.pipeline()
+    switch random.below(12) {
+    case 0: return (source.collectionGroup("c"), "group c")
+    case 1: return (source.collection("d"), "d")
+    case 2: return (source.collection("e"), "e")
+    case 3:
+      let documents = (0..<4).map { database.document("c/d\($0)") }
+      return (source.documents(documents), "documents")
+    default: return (source.collection("c"), "c")
+    }
+  }
+
+  private mutating func field() -> Field { Field(FieldPath([random.pick(["a", "a", "b", "g"])])) }
+
+  private mutating func condition() -> PipelineExpression {
+    let number = random.below(4)
+    switch random.below(10) {
+    case 0: return field().equal(number)
+    case 1: return Field("g").equal("x")
+    case 2: return Field("a").lessThan(number)
+    case 3: return Field("b").notEqual(number)
+    case 4: return Field("t").arrayContains(number)
+    case 5: return Field("b").multiply(2).lessThan(5)
+    case 6: return Field("a").exists()
+    case 7: return Field("b").greaterThan(0) || Field("g").equal("y")
+    case 8: return Field("b").greaterThanOrEqual(1) && Field("a").lessThanOrEqual(number)
+    default: return Field("a").greaterThan(number - 1)
+    }
+  }
+
+  private mutating func columns(_ pipeline: inout Pipeline, _ text: inout String) {
+    switch random.below(5) {
+    case 0:
+      pipeline = pipeline.select(Field("g"), Field("b").multiply(10).as("ten"))
+      text += " | select g, ten"
+    case 1:
+      // Texts cannot be added, which fails the pipeline.
+      pipeline = pipeline.addFields(Field("a").add(1).ifError("none").as("more"))
+      text += " | add more"
+    case 2:
+      pipeline = pipeline.removeFields("t", "g")
+      text += " | remove t, g"
+    case 3:
+      pipeline = pipeline.select(Field("a"), Field("__update_time__").as("at"))
+      text += " | select a, at"
+    default:
+      pipeline = pipeline.select(Field("a").add(1).as("risky"))
+      text += " | select risky"
+    }
+  }
+
+  private mutating func sorted(_ pipeline: inout Pipeline, _ text: inout String) {
+    let field = field()
+    let descending = random.chance(1, in: 2)
+    if random.chance(1, in: 3) {
+      let length = field.ifAbsent(0).type().charLength()
+      pipeline = pipeline.sort(descending ? length.descending() : length.ascending())
+    } else if random.chance(1, in: 2) {
+      pipeline = pipeline.sort(descending ? field.descending() : field.ascending())
+    } else {
+      pipeline = pipeline.sort(
+        Field("b").ascending(), descending ? field.descending() : field.ascending())
+    }
+    text += " | sort \(field) \(descending)"
+    part(&pipeline, &text)
+  }
+
+  private mutating func part(_ pipeline: inout Pipeline, _ text: inout String) {
+    if random.chance(1, in: 4) {
+      let count = random.below(3)
+      pipeline = pipeline.offset(count)
+      text += " | offset \(count)"
+    }
+    if random.chance(1, in: 2) {
+      let count = random.below(6)
+      pipeline = pipeline.limit(count)
+      text += " | limit \(count)"
+    }
+  }
+
+  /// Returns whether the groups are sorted.
+  private mutating func grouped(_ pipeline: inout Pipeline, _ text: inout String) -> Bool {
+    var aggregates: [AliasedAggregate] = [PipelineAggregate.count().as("n")]
+    for number in 0..<random.below(4) {
+      let field = field()
+      let name = random.pick([
+        "count", "sum", "average", "minimum", "maximum", "count_if", "count_distinct",
+      ])
+      let operand: PipelineExpression =
+        name == "count_if" ? field.greaterThan(1) : field.pipelineExpression
+      // A count of different values makes the pipeline run again.
+      if name == "count_distinct", random.chance(2, in: 3) { continue }
+      aggregates.append(PipelineAggregate.function(name, operand).as("r\(number)"))
+    }
+    let groups: [any PipelineSelectable] = random.pick([
+      [], [Field("g")], [Field("g")], [Field("g"), Field("b")], [Field("b").mod(2).as("odd")],
+    ])
+    if random.chance(1, in: 5) { columns(&pipeline, &text) }
+    pipeline = pipeline.aggregate(aggregates, groups: groups)
+    text += " | aggregate \(aggregates) by \(groups)"
+    if random.chance(1, in: 3) {
+      pipeline = pipeline.where(Field("n").greaterThan(1))
+      text += " | where n > 1"
+    }
+    if random.chance(1, in: 3) {
+      pipeline = pipeline.addFields(Field("n").multiply(2).as("twice"))
+      text += " | add twice"
+    }
+    guard random.chance(1, in: 2) else { return false }
+    let descending = random.chance(1, in: 2)
+    let key = Field(random.pick(["n", "r0", "g"]))
+    pipeline = pipeline.sort(descending ? key.descending() : key.ascending())
+    text += " | sort \(key) \(descending)"
+    part(&pipeline, &text)
+    if random.chance(1, in: 4) {
+      pipeline = pipeline.select(Field("n"))
+      text += " | select n"
+    }
+    return true
+  }
+
+  /// Stages that make a pipeline run again. Returns whether its rows have an order.
+  private mutating func others(_ pipeline: inout Pipeline, _ text: inout String) -> Bool {
+    switch random.below(6) {
+    case 0:
+      pipeline = pipeline.unnest(Field("t").as("e"), indexField: "i")
+        .aggregate(.count().as("n"), groups: [Field("e")])
+      text += " | unnest t as e | aggregate n by e"
+      return false
+    case 1:
+      pipeline = pipeline.union(database.pipeline().collection("c").where(Field("b").equal(1)))
+      text += " | union (c | where b = 1)"
+      return true
+    case 2:
+      pipeline = pipeline.lookup(in: "d", where: "b", equals: Field("b"), as: "others")
+      text += " | lookup in d"
+      return true
+    case 3:
+      pipeline = pipeline.lookup(Field("r"), as: "referred")
+      text += " | lookup r"
+      return true
+    case 4:
+      pipeline = database.pipeline().allDocuments().aggregate(.count().as("n"))
+      text = "* | aggregate n"
+      return true
+    default:
+      pipeline = pipeline.distinct(Field("g"), Field("b"))
+      text += " | distinct g, b"
+      return false
+    }
+  }
+}
