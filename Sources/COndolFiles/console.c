@@ -67,6 +67,15 @@ static const struct ondol_file pages[] = {
     {"query.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/query.js" suffix(, 0) if_empty(0)
     }},
+    {"reports.css", (const unsigned char[]){
+#embed "../OndolConsole/Web/reports.css" suffix(, 0) if_empty(0)
+    }},
+    {"reports.html", (const unsigned char[]){
+#embed "../OndolConsole/Web/reports.html" suffix(, 0) if_empty(0)
+    }},
+    {"reports.js", (const unsigned char[]){
+#embed "../OndolConsole/Web/reports.js" suffix(, 0) if_empty(0)
+    }},
     {"results.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/results.js" suffix(, 0) if_empty(0)
     }},

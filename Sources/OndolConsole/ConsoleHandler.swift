@@ -131,7 +131,7 @@ public final class ConsoleHandler: Sendable {
   private func answer(_ request: ConsoleRequest) async throws -> ConsoleResponse {
     let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let path = parts.first.map(String.init) ?? ""
-    let isPage = path == "/" || path == Self.serverPath
+    let isPage = ["/", Self.serverPath, Self.reportsPath].contains(path)
     try gate.checkPlace(request, isPage: request.method == "GET" && isPage)
     let prefix = "/api/v1/"
     guard path.hasPrefix(prefix) else { return try asset(request.method, path) }
@@ -175,7 +175,9 @@ public final class ConsoleHandler: Sendable {
       throw ConsoleFailure(405, "unimplemented", "there is no such method here")
     }
     if path == "/favicon.ico" { return ConsoleResponse(204, Self.headers(nil), ConsoleBody([])) }
-    let pages = ["/": "index.html", Self.serverPath: "server.html"]
+    let pages = [
+      "/": "index.html", Self.serverPath: "server.html", Self.reportsPath: "reports.html",
+    ]
     let asset = path.hasPrefix("/assets/") ? String(path.dropFirst("/assets/".count)) : nil
     guard let name = pages[path] ?? asset, let text = Assets.files[name],
       server != nil || !Self.serverPages.contains(name)
@@ -193,7 +195,7 @@ public final class ConsoleHandler: Sendable {
   static let serverPath = "/server"
 
   private static let styles = Assets.files.keys
-    .filter { $0.hasSuffix(".css") && !serverPages.contains($0) }.sorted()
+    .filter { $0.hasSuffix(".css") && !serverPages.union(reportPages).contains($0) }.sorted()
     .map { "</assets/\($0)>; rel=preload; as=style" }.joined(separator: ", ")
 
   private static let policy =
@@ -267,6 +269,7 @@ public final class ConsoleHandler: Sendable {
     switch request.method {
     case "GET": return try await limited { try await self.get(route, items) }
     case "POST" where route == "query": return try await limited { try await self.query(body) }
+    case "POST" where route == "report": return try await limited { try await self.report(body) }
     case "POST" where route == "count": return try await limited { try await self.count(body) }
     case "POST" where route == "tasks":
       return try await startTask(body) { try self.mayWrite() }

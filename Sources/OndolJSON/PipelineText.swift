@@ -1,24 +1,24 @@
 // Pipelines as people type them: stages with | between. The words are the stages' and functions'
 // names; conditions read as those of `ondol query`. Expressions are in PipelineText+Expressions.
 
-import Ondol
+package import Ondol
 
 /// Reads a pipeline.
-struct PipelineText {
+package struct PipelineText {
   private let tokens: [(token: PipelineToken, position: Int)]
   private var place = 0
   private let length: Int
   /// Parentheses and functions within each other.
   var depth = 0
 
-  init(_ text: String) throws(PipelineTextError) {
+  package init(_ text: String) throws(PipelineTextError) {
     var scanner = PipelineScanner(text)
     tokens = try scanner.tokens()
     length = text.unicodeScalars.count
   }
 
   /// The stages of the whole text.
-  mutating func stages() throws(PipelineTextError) -> [PipelineStage] {
+  package mutating func stages() throws(PipelineTextError) -> [PipelineStage] {
     let stages = try pipeline()
     guard peek == nil else { throw error("here a | or the end is needed") }
     return stages

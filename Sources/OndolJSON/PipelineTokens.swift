@@ -11,10 +11,10 @@ enum PipelineToken: Equatable {
 }
 
 /// What is wrong with a pipeline's text, and where.
-struct PipelineTextError: Error {
-  let message: String
+package struct PipelineTextError: Error {
+  package let message: String
   /// Characters before it.
-  let position: Int
+  package let position: Int
 }
 
 /// Splits a pipeline's text.

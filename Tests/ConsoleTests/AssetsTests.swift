@@ -9,13 +9,14 @@ import Testing
     let page = try #require(Assets.files["index.html"])
     #expect(page.hasPrefix("<!DOCTYPE html>\n"))
     #expect(page.hasSuffix("</html>\n"))
-    #expect(Assets.files.keys.count { $0.hasSuffix(".css") } == 3)
+    #expect(Assets.files.keys.count { $0.hasSuffix(".css") } == 4)
     #expect(Assets.files.keys.count { $0.hasSuffix(".js") } > 20)
   }
 
   /// The limit applies to what a browser downloads.
   @Test func `A browser downloads at most 150 kB`() {
-    let files = Assets.files.filter { !ConsoleHandler.serverPages.contains($0.key) }
+    let others = ConsoleHandler.serverPages.union(ConsoleHandler.reportPages)
+    let files = Assets.files.filter { !others.contains($0.key) }
     let bytes = files.values.reduce(0) { $0 + $1.utf8.count }
     #expect(bytes > 100_000)
     #expect(bytes <= 150_000)
@@ -25,6 +26,12 @@ import Testing
     let bytes = ConsoleHandler.serverPages.reduce(0) { $0 + (Assets.files[$1]?.utf8.count ?? 0) }
     #expect(bytes > 5_000)
     #expect(bytes <= 20_000)
+  }
+
+  @Test func `The page of reports has at most 10 kB of its own`() {
+    let bytes = ConsoleHandler.reportPages.reduce(0) { $0 + (Assets.files[$1]?.utf8.count ?? 0) }
+    #expect(bytes > 3_000)
+    #expect(bytes <= 10_000)
   }
 
   @Test func `Indentation, empty lines and comments on lines of their own stay at home`() {

@@ -39,7 +39,7 @@ class Console extends HTMLElement {
         h("div.facts", parts.role, parts.version,
           h("span.live", { role: "status" }, parts.dot, parts.live)),
         h("div.row", parts.undo, parts.lock)),
-      h("nav.pages", { label: "Pages" }, links),
+      h("nav.pages", { label: "Pages" }, links, h("a", { href: "/reports" }, "Reports")),
       h("div.view", parts.banner, parts.main));
     this.links = links;
   }
@@ -130,9 +130,7 @@ function keys(event) {
 }
 
 async function begin() {
-  if (!takeToken()) {
-    return askForToken("Open the address that `ondol` has printed.");
-  }
+  if (!takeToken()) return askForToken("Open the address that `ondol` has printed.");
   onRefused(() => askForToken("This token is of an earlier start. Open the newest address."));
   // The page shows something before it knows anything.
   const frame = document.createElement("ondol-console");
@@ -140,11 +138,10 @@ async function begin() {
   try {
     await loadDatabase();
   } catch (error) {
-    if (error.status !== 401) {
+    if (error.status !== 401)
       replace(document.body, h("main.gate", failure(error),
         button("Try again", () => location.reload(), { kind: "primary" })));
-    }
-    return undefined;
+    return;
   }
   if (session.database.server) frame.querySelector("nav").append(h("a", { href: "/server" }, "Server"));
   onSession(renderSession);
@@ -156,7 +153,6 @@ async function begin() {
   addEventListener("hashchange", () => frame.show());
   addEventListener("keydown", keys);
   frame.show();
-  return undefined;
 }
 
 begin();
