@@ -17,6 +17,9 @@ require_clients() {
     "$clients/bin/pip" --quiet --disable-pip-version-check install google-cloud-storage
   "$clients/bin/python" -c "import firebase_admin" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install firebase-admin
+  # Not a client, but another opinion about reports.
+  "$clients/bin/python" -c "import duckdb" 2>/dev/null ||
+    "$clients/bin/pip" --quiet --disable-pip-version-check install duckdb
   # Only for its messages, which need none of the packages that it names.
   "$clients/bin/python" -c "from google.appengine.datastore import entity_bytes_pb2" 2>/dev/null ||
     "$clients/bin/pip" --quiet --disable-pip-version-check install --no-deps appengine-python-standard
