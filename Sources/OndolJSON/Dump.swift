@@ -6,6 +6,7 @@
 //   storage.jsonl                storage paths with all their metadata
 //   collections/<name>.jsonl     documents, in the order of their keys
 //   blobs/ab/<digest>            contents, as they are
+//   away.jsonl                   contents whose bytes are elsewhere, as on a server
 //   derived.jsonl                what was made from contents
 //   manifest.json                last: how many lines each file has
 //
@@ -21,6 +22,7 @@ package enum Dump {
   static let indexes = "indexes.jsonl"
   static let tree = "tree.jsonl"
   static let storage = "storage.jsonl"
+  static let away = "away.jsonl"
   static let derived = "derived.jsonl"
   static let collections = "collections/"
   static let contents = "blobs/"

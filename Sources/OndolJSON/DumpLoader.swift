@@ -66,6 +66,7 @@ package struct DumpLoader {
     }
     try await restoration.open()
     try await loadContents()
+    if try source.open(Dump.away) { try await loadContentsAway() }
     if try source.open(Dump.derived) { try await loadDerivations() }
     try checkManifest()
     try await restoration.finish()
@@ -175,6 +176,15 @@ package struct DumpLoader {
       done.contents += 1
       done.contentBytes += bytes
       try progress(done)
+    }
+  }
+
+  private mutating func loadContentsAway() async throws {
+    while let fields = try next() {
+      guard let digest = fields["sha256"]?.string.flatMap(BlobDigest.init(hex:)),
+        let length = fields["length"]?.integer
+      else { throw refuse("this is not a content whose bytes are elsewhere") }
+      try await restoration.add(away: digest, length: length)
     }
   }
 

@@ -170,12 +170,26 @@ package struct DumpWriter {
         open.append(derivation.child.digest)
       }
     }
+    var away: [(BlobDigest, UInt64)] = []
     for digest in contents.sorted() {
+      if let length = try await reader.lengthAway(digest) {
+        away.append((digest, length))
+        continue
+      }
       try sink.begin(Dump.file(ofContent: digest))
       let sink = sink
       done.contentBytes += try await reader.content(digest) { try sink.write(content: $0) }
       done.contents += 1
       try progress(done)
+    }
+    if !away.isEmpty {
+      try begin(Dump.away)
+      for (digest, length) in away {
+        try write([
+          ("sha256", .string(digest.hex)), ("length", .integer(Int64(clamping: length))),
+        ])
+      }
+      try flush()
     }
     let kept = derivations.filter { contents.contains($0.parent) }
     guard !kept.isEmpty else { return }

@@ -1189,6 +1189,8 @@ class Contents:
             data = fields.rest()
         elif kind == 2:
             data = self.packed(fields, digest)
+        elif kind == 6:
+            raise Damage(f"the bytes of the content {digest} are elsewhere")
         else:
             require(kind in (3, 4), f"{fields.what}: there is no such place")
             data = self.alone(fields, kind == 4)

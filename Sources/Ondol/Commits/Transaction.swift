@@ -309,6 +309,12 @@ public final class Transaction {
     overlay = nil
   }
 
+  /// Has the commit store the contents of fields that are not stored, as contents whose bytes are
+  /// elsewhere.
+  package func expectContents(of fields: [String: Value]) {
+    preparation.expect(fields.exchangedContents)
+  }
+
   /// Keeps the transaction's writes from the witness of commits, which makes them itself.
   package func leaveUnwitnessed() { preparation.leaveUnwitnessed() }
 

@@ -91,6 +91,7 @@ extension WritePreparation {
     for position in documents.indices { documents[position].findWhetherChanged() }
     for path in releasedPaths { assembly.holders.release(path: path) }
     assembly.holders.bring(staged)
+    assembly.holders.expect(expected)
     for document in documents where document.isChanged {
       do throws(DatabaseError) {
         let isFirst = assembly.batch.isEmpty

@@ -32,6 +32,8 @@ struct WritePreparation {
   private(set) var releasedPaths: [String] = []
   /// Contents that the commit makes stored.
   private(set) var staged: [StagedContent] = []
+  /// Contents that the commit may make stored though their bytes are elsewhere.
+  private(set) var expected: [ExchangedContent] = []
   /// Nil when the database has no witness, or the witness makes this commit itself.
   private(set) var witness: (any CommitWitness)?
   /// The writes that the witness sees.
@@ -140,6 +142,12 @@ struct WritePreparation {
   /// Makes the commit store contents that its documents refer to.
   mutating func bring(_ contents: [StagedContent]) {
     staged += contents
+  }
+
+  /// Makes the commit store contents that its documents refer to, unless they are stored, though
+  /// their bytes are elsewhere.
+  mutating func expect(_ contents: [ExchangedContent]) {
+    expected += contents
   }
 
   /// The document's place in the list; reads it from the snapshot when it is new.

@@ -21,6 +21,9 @@ struct ContentHolding: Sendable {
   private var removed: Set<Hold> = []
   /// Contents that become stored with this commit.
   private var brought: [BlobDigest: StagedContent] = [:]
+  /// How many bytes contents have that become stored with this commit, though their bytes are
+  /// elsewhere.
+  private var expected: [BlobDigest: UInt64] = [:]
 
   init() {}
 
@@ -43,6 +46,12 @@ struct ContentHolding: Sendable {
   /// get a holder in the commit; contents without a holder after the commit are left out.
   mutating func bring(_ content: StagedContent) {
     brought[content.digest] = content
+  }
+
+  /// Makes the commit store a content without its bytes, which are elsewhere, if it is not stored
+  /// and gets a holder.
+  mutating func expect(_ content: ExchangedContent) {
+    expected[content.digest] = content.length
   }
 
   /// Adds the rows and guards to a batch derived from `rows`, whose sequence must be its basis.
@@ -71,17 +80,21 @@ struct ContentHolding: Sendable {
   ) throws(DatabaseError) {
     let key = ContentKey.location(digest)
     batch.guardUnchanged(key.bytes)
-    if try rows.row(key) != nil {
+    let presence = try rows.presence(of: digest)
+    if presence == .here {
       brought[digest]?.withdraw()
-    } else {
-      guard let location = brought[digest]?.offer(),
-        try batch.makeStored(digest, at: location, rows)
-      else {
+    } else if let location = brought[digest]?.offer(),
+      try batch.makeStored(digest, at: location, rows)
+    {
+      // Stored with this commit.
+    } else if presence == .none {
+      guard let length = expected[digest] else {
         throw DatabaseError(
           .failedPrecondition,
           "the content \(digest.hex) is not stored, or was removed because it had no holder; put"
             + " its bytes again")
       }
+      batch.put(key.bytes, ContentLocation.away(length).bytes.bytes)
     }
     let lease = ContentKey.lease(digest)
     if try rows.row(lease) != nil { batch.delete(lease.bytes) }

@@ -65,7 +65,7 @@ extension ContentReclaimer {
     var contents = PackContents()
     try await store.forEachLocation { (digest, location) in
       switch location {
-      case .inline, .parts: break
+      case .inline, .parts, .away: break
       case .file(let place): contents.named.insert(place.file)
       case .pack(let place):
         contents.live[place.pack, default: 0] += location.storedBytes
@@ -263,7 +263,7 @@ extension ContentStore {
 
 extension Rows {
   /// The locations of some contents.
-  fileprivate func locations(
+  func locations(
     after digest: BlobDigest?, atMost limit: Int
   ) throws(DatabaseError) -> [(BlobDigest, ContentLocation)] {
     let range =

@@ -251,7 +251,7 @@ struct ContentReclaimer: Sendable {
       for location in locations {
         switch location {
         // Parts have rows of their own.
-        case .inline, .parts: break
+        case .inline, .parts, .away: break
         case .pack(let place): state.dead[place.pack, default: 0] += location.storedBytes
         case .file(let place):
           state.doomed.append(

@@ -3,6 +3,14 @@
 
 internal import OndolEngine
 
+/// Where the bytes of a content are, as far as a commit needs to know.
+enum ContentPresence {
+  /// Nothing is known of it.
+  case none
+  case away
+  case here
+}
+
 /// Until when a content stays without a holder.
 struct ContentLease: Sendable, Equatable {
   /// Microseconds since 1970.

@@ -45,6 +45,7 @@ extension ContentStore {
       statistics.contents += 1
       statistics.logicalBytes += location.length
       switch location {
+      case .away: break
       case .inline: statistics.storedBytes += location.length
       case .pack(let place):
         live[place.pack, default: 0] += location.storedBytes

@@ -15,6 +15,8 @@ final class ContentStore: Sendable {
   let contents: Contents
   let catalog: Catalog
   let uses = ContentUses()
+  /// Where a ContentSource sits.
+  let sourceSeat = WitnessSeat()
   /// Lets only one caller at a time write a content's bytes or reclaim contents.
   let turns = Latches()
   private let staging: StagingTable
@@ -90,7 +92,7 @@ final class ContentStore: Sendable {
     }
     var bytes: StagedBytes?
     defer { staging.end(digest, bytes) }
-    if try await isStored(digest), !use.mayVanish {
+    if try await isHere(digest), !use.mayVanish {
       return StagedContent(digest, length: length, bytes: nil, use: use)
     }
     try await rethrowing { () async throws(EngineError) in
@@ -99,9 +101,8 @@ final class ContentStore: Sendable {
     return StagedContent(digest, length: length, bytes: bytes, use: use)
   }
 
-  private func isStored(_ digest: BlobDigest) async throws(DatabaseError) -> Bool {
-    let key = ContentKey.location(digest)
-    return try await read { (rows) throws(DatabaseError) in try rows.row(key) != nil }
+  private func isHere(_ digest: BlobDigest) async throws(DatabaseError) -> Bool {
+    try await read { (rows) throws(DatabaseError) in try rows.presence(of: digest) == .here }
   }
 
   /// The error for a digest that is not the expected one.
@@ -151,7 +152,7 @@ final class ContentStore: Sendable {
     batch.basis = rows.snapshot.sequence
     let key = ContentKey.location(content.digest)
     batch.guardUnchanged(key.bytes)
-    if try rows.row(key) != nil {
+    if try rows.presence(of: content.digest) == .here {
       content.withdraw()
     } else if let location = content.offer(),
       try batch.makeStored(content.digest, at: location, rows)
@@ -164,6 +165,31 @@ final class ContentStore: Sendable {
     let lease = ContentLease(end: max(end, old?.end ?? .min))
     batch.put(ContentKey.lease(content.digest).bytes, lease.bytes.bytes)
     return batch
+  }
+
+  /// Makes a content whose bytes are elsewhere stored without a holder, as with a lease, unless it
+  /// is stored.
+  func expect(_ digest: BlobDigest, length: UInt64) async throws(DatabaseError) {
+    let end = now() &+ options.blobLease.microseconds
+    while true {
+      try refuseWhenCancelled("nothing was stored")
+      let batch = try await read { (rows) throws(DatabaseError) -> Batch? in
+        var batch = Batch()
+        batch.basis = rows.snapshot.sequence
+        guard try rows.presence(of: digest) == .none else { return nil }
+        let key = ContentKey.location(digest)
+        batch.guardUnchanged(key.bytes)
+        batch.put(key.bytes, ContentLocation.away(length).bytes.bytes)
+        batch.put(ContentKey.lease(digest).bytes, ContentLease(end: end).bytes.bytes)
+        return batch
+      }
+      guard let batch else { return }
+      let survives = OndolEngine.Durability(options.durability)
+      if try await engine.commitUnlessStale(batch, durability: survives) != nil {
+        return reclaimer.expect(by: end)
+      }
+      await Task.yield()
+    }
   }
 
   // MARK: - Reading
@@ -198,12 +224,28 @@ final class ContentStore: Sendable {
     _ seal: (ContentLocation) throws(DatabaseError) -> ContentSeal?
   ) async throws(DatabaseError) -> ContentReader? {
     let use = uses.begin(digest)
-    let found = try await read { (rows) throws(DatabaseError) in
-      try rows.location(of: digest).map { ($0, $0.isInParts ? rows.snapshot.holdBase() : nil) }
+    var isFetched = false
+    while true {
+      let found = try await read { (rows) throws(DatabaseError) in
+        try rows.location(of: digest).map { ($0, $0.isInParts ? rows.snapshot.holdBase() : nil) }
+      }
+      guard let (location, base) = found else { return nil }
+      if !location.isAway {
+        return ContentReader(
+          location, use: use, seal: try seal(location), base: base, store: self)
+      }
+      guard let source, !isFetched else {
+        throw DatabaseError(
+          .unavailable, "the bytes of the content \(digest.hex) are not on this device")
+      }
+      try await source.fetch(digest, length: location.length)
+      isFetched = true
     }
-    guard let (location, base) = found else { return nil }
-    return ContentReader(
-      location, use: use, seal: try seal(location), base: base, store: self)
+  }
+
+  /// Brings bytes that are elsewhere, if anybody does.
+  private var source: (any ContentSource)? {
+    sourceSeat.isOccupied ? sourceSeat.occupant as? any ContentSource : nil
   }
 
   /// The current location of a content.
@@ -229,6 +271,15 @@ final class ContentStore: Sendable {
 }
 
 extension Rows {
+  /// Whether a content is stored, and its bytes are here.
+  func presence(of digest: BlobDigest) throws(DatabaseError) -> ContentPresence {
+    var presence = ContentPresence.none
+    try withRow(ContentKey.location(digest)) { row in
+      presence = ContentLocation.isAway(row) ? .away : .here
+    }
+    return presence
+  }
+
   /// The location of a content; nil when it is not stored.
   func location(of digest: BlobDigest) throws(DatabaseError) -> ContentLocation? {
     try contentRow(ContentKey.location(digest), of: digest) { (bytes) throws(MalformedBytes) in

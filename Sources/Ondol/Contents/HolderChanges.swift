@@ -48,6 +48,11 @@ struct HolderChanges {
     for content in contents { holding.bring(content) }
   }
 
+  /// Records that contents may become stored with this commit though their bytes are elsewhere.
+  mutating func expect(_ contents: [ExchangedContent]) {
+    for content in contents { holding.expect(content) }
+  }
+
   /// Records a document's contents before and after.
   mutating func change(
     from before: Set<BlobDigest>, to after: Set<BlobDigest>, of document: DocumentPath,

@@ -77,7 +77,7 @@ struct ContentCheck: SteppedCheck {
     _ digest: BlobDigest, _ location: ContentLocation
   ) throws(DatabaseError) {
     switch location {
-    case .inline, .parts: break
+    case .inline, .parts, .away: break
     case .pack(let place): named.insert(place.pack)
     case .file(let place): named.insert(place.file)
     }
@@ -100,6 +100,8 @@ struct ContentCheck: SteppedCheck {
     _ digest: BlobDigest, _ location: ContentLocation
   ) throws(DatabaseError) {
     var place = location
+    // What is elsewhere is compared when it comes.
+    if place.isAway { return }
     while true {
       let found: BlobDigest
       do throws(EngineError) {

@@ -64,7 +64,7 @@ extension Rows {
     guard let location = try location(of: digest) else { return nil }
     let file: String? =
       switch location {
-      case .inline, .parts: nil
+      case .inline, .parts, .away: nil
       case .pack(let place): "\(place.pack.rawValue).pack"
       case .file(let place): "\(place.file.rawValue).content"
       }

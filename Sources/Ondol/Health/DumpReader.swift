@@ -187,6 +187,14 @@ package struct DumpReader: Sendable {
     }
   }
 
+  /// How many bytes a content has that are elsewhere; nil when they are here.
+  package func lengthAway(_ digest: BlobDigest) async throws(DatabaseError) -> UInt64? {
+    guard let location = try await database.contents.location(of: digest), location.isAway else {
+      return nil
+    }
+    return location.length
+  }
+
   /// Shows the content stored under a digest, some bytes at a time; returns its length.
   package func content(
     _ digest: BlobDigest, _ show: ([UInt8]) throws -> Void

@@ -94,18 +94,6 @@ extension Rows {
   }
 }
 
-extension RowNamer {
-  /// The document whose row has the key; nil when it is not a document's, or when it belongs to a
-  /// collection with a key of its own, for which a name replaces the key.
-  mutating func document(of key: [UInt8]) throws(DatabaseError) -> DocumentPath? {
-    guard Keyspace(of: key)?.keyedGroup == nil, let pattern = try pattern(ofRow: key) else {
-      return nil
-    }
-    let ids = try DocumentKey.ids(in: key.bytes, ancestorCount: pattern.ancestorCount)
-    return DocumentPath(unchecked: zip(pattern.collectionIDs, ids).flatMap { [$0, $1] })
-  }
-}
-
 extension Finding {
   /// A finding about a document, or a storage path that is one.
   init(

@@ -395,6 +395,15 @@ package final class Restoration: @unchecked Sendable {
     try await database.contents.lease(try await intake.finish(expecting: digest))
   }
 
+  /// Stores a content whose bytes are elsewhere.
+  package func add(away digest: BlobDigest, length: Int64) async throws(DatabaseError) {
+    guard let database else { throw Self.refusal("the database is not open yet") }
+    guard let content = try BlobReference(digest: digest, length: Int(length)).exchanged else {
+      throw Self.refusal("a content of \(length) bytes")
+    }
+    try await database.contents.expect(digest, length: content.length)
+  }
+
   /// Records that a content was made from another; both must be stored.
   package func add(_ derivation: DumpedDerivation) async throws(DatabaseError) {
     guard let database else { throw Self.refusal("the database is not open yet") }

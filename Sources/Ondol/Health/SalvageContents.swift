@@ -16,7 +16,13 @@ extension Database {
   ) async throws(DatabaseError) -> [LostContent] {
     try await self.contents.reclaimer.takeTurn()
     defer { self.contents.reclaimer.endTurn() }
-    for content in known { try await salvage(content.digest, content.location, source) }
+    for content in known {
+      if content.location.isAway {
+        try await self.contents.expect(content.digest, length: content.location.length)
+      } else {
+        try await salvage(content.digest, content.location, source)
+      }
+    }
     let lost = try await rebuildHolders()
     if lost.isEmpty { return [] }
     var missing = Set(lost.map(\.digest))

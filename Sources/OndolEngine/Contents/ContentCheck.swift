@@ -15,6 +15,7 @@ extension Contents {
   /// - Throws: `.corrupt` if a frame differs from what was written, `.io` if its file cannot be
   ///   read.
   package func check(_ location: ContentLocation) throws(EngineError) {
+    if location.isAway { return }
     let length = Int(clamping: location.length)
     var start = 0
     while start < length {

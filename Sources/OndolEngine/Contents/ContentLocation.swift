@@ -1,13 +1,15 @@
 // Where the bytes of a content are. A row with this value makes a content stored. A tiny content is
 // in the row itself, one of ordinary size shares a pack with others, and a large one has a file of
 // its own. The row repeats what a reader needs to verify that it has the right bytes: the file's
-// salt and, for a file that contains only the content, the checksums.
+// salt and, for a file that contains only the content, the checksums. Of a content that is elsewhere,
+// such as on the server of a synchronised database, only the length is known.
 //
 //   01 inline   bytes up to the end
 //   02 pack     number, salt (8), offset, length, bytes of the entry
 //   03 file     number, salt (8), length, a checksum (4) for each frame
 //   04 file     the same of a file that is sealed
 //   05 parts    on a store: id (16), length, a checksum (4) for each frame
+//   06 away     length
 //
 // Numbers without a size are varints.
 
@@ -60,6 +62,8 @@ package enum ContentLocation: Sendable, Hashable {
   case pack(PackPlace)
   case file(ContentFilePlace)
   case parts(ContentPartsPlace)
+  /// Elsewhere, with this many bytes.
+  case away(UInt64)
 
   /// The keyspace whose rows contain the locations. Each row's key is the content's digest.
   package static let keyspace: UInt32 = 1
@@ -70,6 +74,7 @@ package enum ContentLocation: Sendable, Hashable {
     static let file: UInt8 = 3
     static let sealedFile: UInt8 = 4
     static let parts: UInt8 = 5
+    static let away: UInt8 = 6
   }
 
   /// Bytes of the content.
@@ -79,7 +84,22 @@ package enum ContentLocation: Sendable, Hashable {
     case .pack(let place): UInt64(place.length)
     case .file(let place): place.length
     case .parts(let place): place.length
+    case .away(let length): length
     }
+  }
+
+  /// The most bytes of a content.
+  package static let longest = ContentFrame.largestContent
+
+  /// Whether the row of a location has no bytes here.
+  package static func isAway(_ row: RawSpan) -> Bool {
+    var reader = ByteReader(row)
+    return (try? reader.byte()) == Kind.away
+  }
+
+  /// Whether its bytes are elsewhere.
+  package var isAway: Bool {
+    if case .away = self { true } else { false }
   }
 
   /// Whether a store has its bytes, separate from the rows.
@@ -90,7 +110,7 @@ package enum ContentLocation: Sendable, Hashable {
   /// Bytes that it takes in a file, or outside the rows of a store; 0 if it is in its row.
   package var storedBytes: UInt64 {
     switch self {
-    case .inline: 0
+    case .inline, .away: 0
     case .pack(let place): PackFormat.aligned(UInt64(place.entryLength))
     case .file(let place): place.storedLength
     case .parts(let place): place.length
@@ -125,6 +145,9 @@ package enum ContentLocation: Sendable, Hashable {
       bytes += place.id
       bytes.appendVarint(place.length)
       for checksum in place.checksums { bytes.appendLittleEndian(checksum) }
+    case .away(let length):
+      bytes.append(Kind.away)
+      bytes.appendVarint(length)
     }
     return bytes
   }
@@ -144,6 +167,8 @@ package enum ContentLocation: Sendable, Hashable {
       self = .file(try ContentFilePlace(&reader, isSealed: true))
     case Kind.parts:
       self = .parts(try ContentPartsPlace(&reader))
+    case Kind.away:
+      self = .away(try reader.contentLength())
     case let kind:
       throw MalformedBytes(at: 0, "a content's location of kind \(kind)")
     }
@@ -165,14 +190,22 @@ extension ByteReader {
 }
 
 extension ByteReader {
-  /// The length of a content and the checksums of its frames, up to the end.
+  /// The length of a content.
   @_lifetime(self: copy self)
-  fileprivate mutating func frames() throws(MalformedBytes) -> (UInt64, [UInt32]) {
+  fileprivate mutating func contentLength() throws(MalformedBytes) -> UInt64 {
     let start = offset
     let length = try varint()
     guard length <= ContentFrame.largestContent else {
       throw MalformedBytes(at: start, "a content of \(length) bytes")
     }
+    return length
+  }
+
+  /// The length of a content and the checksums of its frames, up to the end.
+  @_lifetime(self: copy self)
+  fileprivate mutating func frames() throws(MalformedBytes) -> (UInt64, [UInt32]) {
+    let start = offset
+    let length = try contentLength()
     let frames = ContentFrame.count(ofContent: length)
     guard remaining == frames * 4 else {
       throw MalformedBytes(at: start, "\(remaining) bytes of checksums for \(frames) frames")

@@ -33,6 +33,8 @@ package final class ContentSalvage: Sendable {
     case .parts:
       throw .corrupt(
         file: directory.path, offset: 0, reason: "a content that only a store has")
+    case .away:
+      throw .corrupt(file: directory.path, offset: 0, reason: "a content that is elsewhere")
     }
   }
 

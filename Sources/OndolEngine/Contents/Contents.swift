@@ -112,7 +112,7 @@ package final class Contents: Sendable {
   /// Releases bytes that no commit will ever name.
   package func discard(_ location: ContentLocation) {
     switch location {
-    case .inline: break
+    case .inline, .away: break
     case .pack(let place): writer.decide(place, isNamed: false)
     case .file(let place):
       storage.maintenance.enqueue { self.removeFile(place.file, length: place.length) }
@@ -174,6 +174,9 @@ package final class Contents: Sendable {
       }
       guard mayBlock else { throw .wouldBlock }
       return try place.content(in: range, of: parts.store)
+    case .away:
+      throw .corrupt(
+        file: storage.directory.path, offset: 0, reason: "a content that is elsewhere")
     }
   }
 

@@ -185,7 +185,7 @@ struct BackupReader: Sendable {
     try snapshot.forEachLocation { (location) throws(EngineError) in
       try contents.check(location)
       switch location {
-      case .inline, .parts: break
+      case .inline, .parts, .away: break
       case .file(let place):
         found.append(.contentFile(place))
         totalBytes += place.storedLength
