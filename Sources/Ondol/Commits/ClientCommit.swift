@@ -147,6 +147,7 @@ extension Database {
     _ writes: [ClientWrite], as group: WriteGroup? = nil, durability: Durability? = nil
   ) async throws(DatabaseError) -> ClientCommit {
     // A commit's time may be slightly ahead of the clock.
+    try await seeContents(of: writes)
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
     let all = writes.compiled + (group.map { [$0.place] } ?? [])
     let (outcome, receipt) = try await commit(
@@ -175,6 +176,13 @@ extension Database {
     case .committed(let documents, let transformed):
       return writes.answer(CompletedCommit((documents, receipt), in: self), transformed)
     }
+  }
+
+  /// Sees the contents that another process of the store may just have taken for these writes. One
+  /// that is not seen would count as missing.
+  func seeContents(of writes: [ClientWrite]) async throws(DatabaseError) {
+    guard isOnStore, writes.contains(where: { !$0.contents.isEmpty }) else { return }
+    try await refresh()
   }
 
   /// Commits one write.

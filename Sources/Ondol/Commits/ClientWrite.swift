@@ -58,6 +58,21 @@ package struct ClientWrite: Sendable {
     self.condition = condition
   }
 
+  /// The contents that the write's values name, each once.
+  package var contents: [ExchangedContent] {
+    var fields: [String: Value] = [:]
+    switch change {
+    case .replace(let written), .patch(let written, _): fields["change"] = .map(written)
+    case .delete, .verify: break
+    }
+    for (place, transform) in transforms.enumerated() {
+      if case .arrayUnion(let values) = transform.operation {
+        fields["\(place)"] = .array(values)
+      }
+    }
+    return fields.exchangedContents
+  }
+
   /// Whether the write only checks its condition.
   package var isVerify: Bool { if case .verify = change { true } else { false } }
 

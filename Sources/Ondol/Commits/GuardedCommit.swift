@@ -99,6 +99,7 @@ extension Database {
   package func commit(
     _ writes: [ClientWrite], as group: WriteGroup? = nil, allowedBy guardian: some WriteGuard
   ) async throws(DatabaseError) -> ClientCommit {
+    try await seeContents(of: writes)
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
     do {
       let (outcome, commit) = try await run(attempts: 100, durability: nil) {

@@ -84,6 +84,9 @@ package struct ObjectContent: Sendable {
   /// What an attempt of a transaction brings. Each needs its own, because it ends with the attempt.
   fileprivate var brought: [StagedContent] { staged.map { [$0.shared()] } ?? [] }
 
+  /// Whether the bytes have this digest.
+  package func isOf(_ digest: BlobDigest) -> Bool { self.digest == digest }
+
   /// As a value of a document's field.
   fileprivate var reference: BlobReference {
     get throws(DatabaseError) { try BlobReference(digest: digest, length: length) }
@@ -147,6 +150,20 @@ extension Database {
     return try commit.metadata(of: document, in: self)
   }
 
+  /// Stores a content that no document or path holds yet; it stays as long as one that is put
+  /// without a holder. Does nothing for a content that is held.
+  package func keep(_ content: ObjectContent) async throws(DatabaseError) {
+    // The client relies on it from now on, whatever commits of this database survive otherwise.
+    for staged in content.brought { try await contents.lease(staged, durability: .power) }
+  }
+
+  /// Opens a content for reading; nil when it is not stored.
+  ///
+  /// - Throws: `.unavailable` when its bytes are elsewhere.
+  package func open(_ digest: BlobDigest) async throws(DatabaseError) -> OpenedContent? {
+    try await contents.reader(of: digest).map { OpenedContent(reader: $0) }
+  }
+
   /// Opens the content of an object for reading; nil when it is not stored any more, because the
   /// object has been replaced or deleted since.
   package func open(
@@ -162,6 +179,9 @@ extension Database {
 /// A content that stays stored while it is read.
 package struct OpenedContent: Sendable {
   fileprivate let reader: ContentReader
+
+  /// How many bytes are stored.
+  package var length: Int { reader.length }
 
   /// The bytes in a range, piece by piece.
   package func bytes(in range: Range<Int>) -> StorageBytes {

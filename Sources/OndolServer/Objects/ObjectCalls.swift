@@ -15,6 +15,8 @@
     let bucket: String
     let caller: Principal
     let access: ObjectAccess
+    /// What the caller may do with documents.
+    let documents: CallAccess
 
     var sessions: UploadSessions { UploadSessions(database: database) }
 
@@ -26,6 +28,9 @@
 
     /// Refuses what can be no object's name.
     func check(_ place: ObjectPlace) throws(StorageFailure) {
+      guard !place.isContent else {
+        throw .invalid("The name is kept for the contents of documents.")
+      }
       do throws(DatabaseError) {
         try database.storage.check(name: place.name)
       } catch {
@@ -60,7 +65,8 @@
 
     /// The metadata of the object that an upload has made, for the caller who began it.
     func metadata(ofDone session: UploadSession) async throws -> StorageMetadata {
-      try await database.storage.reference(withPath: session.place.name).getMetadata()
+      if session.place.isContent { return session.metadata }
+      return try await database.storage.reference(withPath: session.place.name).getMetadata()
     }
 
     /// The metadata of an object, and its bytes.
@@ -92,7 +98,7 @@
     ///
     /// - Parameter size: how many bytes the object will have at least.
     func check(_ place: ObjectPlace, _ metadata: StorageMetadata, size: Int?) async throws {
-      try check(place)
+      if place.digest == nil { try check(place) }
       guard case .ruled = access else { return }
       guard let size else {
         throw StorageFailure(411, "The request must say how many bytes it has.")
@@ -112,6 +118,9 @@
       _ content: ObjectContent, at place: ObjectPlace, _ metadata: StorageMetadata,
       _ conditions: ObjectConditions, ending session: UploadSession? = nil
     ) async throws -> StorageMetadata {
+      if let digest = place.digest {
+        return try await keep(content, as: digest, at: place, metadata, ending: session)
+      }
       try check(place)
       return try await database.commitObject(at: place.name) { transaction in
         if let session { try sessions.finish(session, in: transaction) }

@@ -172,7 +172,10 @@
       try session.expected.check(content)
       let metadata = try await put(
         content, at: session.place, session.metadata, session.conditions, ending: session)
-      await sessions.removePieces(of: session)
+      // Of a content's only stretch, the upload is what holds it.
+      if !session.place.isContent || session.pieces > 1 {
+        await sessions.removePieces(of: session)
+      }
       return (session, metadata)
     }
 

@@ -29,6 +29,7 @@
       case .get(let place):
         let calls = try await calls(call, bucket: place.bucket)
         let conditions = try ObjectConditions(call.query)
+        if let digest = place.digest { return try await calls.content(digest, call) }
         if call.query["alt"] == "media" || call.path.first == "download" {
           return try await download(place, conditions, call, calls)
         }

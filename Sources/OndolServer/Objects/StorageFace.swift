@@ -8,11 +8,22 @@
   import OndolMapping
 
   /// Answers clients of storage.
-  struct StorageFace: HTTPFace {
+  package struct StorageFace: HTTPFace {
     let directory: any DatabaseDirectory
     let admission: Admission
     /// Whether callers without credentials are administrators.
     let policy: AccessPolicy
+
+    /// A face that everybody uses as an administrator.
+    package init(open directory: any DatabaseDirectory) {
+      self.init(directory: directory, admission: Admission(), policy: .open)
+    }
+
+    init(directory: any DatabaseDirectory, admission: Admission, policy: AccessPolicy) {
+      self.directory = directory
+      self.admission = admission
+      self.policy = policy
+    }
 
     private static let methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
     /// The headers that a page of another origin may read.
@@ -24,19 +35,19 @@
       "X-Goog-Upload-Size-Received", "X-Goog-Upload-Status", "X-Goog-Upload-URL",
     ].joined(separator: ", ")
 
-    func name(of call: HTTPCall) -> String {
+    package func name(of call: HTTPCall) -> String {
       if call.method == "OPTIONS" { return "preflight" }
       return StorageRoute(call)?.name ?? "storage.unknown"
     }
 
-    func takesStream(_ call: HTTPCall) -> Bool {
+    package func takesStream(_ call: HTTPCall) -> Bool {
       switch StorageRoute(call) {
       case .google(.upload)?, .firebase(.upload)?: true
       default: false
       }
     }
 
-    func answer(_ call: HTTPCall) async -> HTTPAnswer {
+    package func answer(_ call: HTTPCall) async -> HTTPAnswer {
       var answer: HTTPAnswer
       if call.method == "OPTIONS" {
         answer = .preflight(call, Self.methods)
@@ -47,7 +58,7 @@
       return answer
     }
 
-    func refusal(_ limit: LimitReached) -> HTTPAnswer {
+    package func refusal(_ limit: LimitReached) -> HTTPAnswer {
       var answer = StorageFailure(429, limit.error.message).answer
       answer.headers.append(("retry-after", "\(limit.seconds)"))
       Self.addHeaders(to: &answer)
@@ -114,16 +125,21 @@
       _ served: ServedDatabase, _ bucket: String, _ caller: Principal, isHere: Bool
     ) async throws -> ObjectCalls {
       var access = ObjectAccess.everything
+      var documents = CallAccess.everything
       if case .admin = caller {
       } else {
         let rules = try await served.rules.current()
         if rules != nil || !isHere {
-          access = .ruled(
-            RuledObjects(rules: rules?.storage, auth: caller.auth(in: DatabaseName.usual)))
+          let auth = caller.auth(in: DatabaseName.usual)
+          access = .ruled(RuledObjects(rules: rules?.storage, auth: auth))
+          documents = .ruled(
+            RuledAccess(
+              rules: rules?.firestore, database: DatabaseName.usual, auth: auth, isStrict: false))
         }
       }
       return ObjectCalls(
-        database: served.database, bucket: bucket, caller: caller, access: access)
+        database: served.database, bucket: bucket, caller: caller, access: access,
+        documents: documents)
     }
 
     /// The database of a bucket.
