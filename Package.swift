@@ -98,6 +98,8 @@ let package = Package(
       name: "OndolConsole",
       dependencies: [
         "COndolFiles", "Ondol", "OndolEngine", "OndolFoundation", "OndolJSON", "OndolPlatform",
+        // What its page of synchronisation shows.
+        .target(name: "OndolSync", condition: .when(traits: ["Sync"])),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(
@@ -158,6 +160,11 @@ let package = Package(
       dependencies: [
         "Ondol", "OndolMapping", "OndolWire",
         .product(name: "Crypto", package: "swift-crypto"),
+        // HTTP, for the contents of documents.
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["Sync"])),
+        .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Sync"])),
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["Sync"])),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Sync"])),
         .product(
           name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport",
@@ -198,8 +205,8 @@ let package = Package(
     .executableTarget(
       name: "ondol-demo",
       dependencies: [
-        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolServer", "OndolTerminal",
-        .product(name: "Logging", package: "swift-log"), argumentParser,
+        "Ondol", "OndolAccounts", "OndolConsole", "OndolPlatform", "OndolServer", "OndolSync",
+        "OndolTerminal", .product(name: "Logging", package: "swift-log"), argumentParser,
       ], path: "Sources/OndolDemo"),
 
     .target(
@@ -375,6 +382,15 @@ if let bench = Context.environment["BENCH"] {
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Server"])),
       ], path: "Benchmarks/ServeBenchmarks"),
+    // Built with the traits Server and Sync.
+    .executableTarget(
+      name: "SyncBenchmarks",
+      dependencies: [
+        "BenchmarkKit", "Ondol", "OndolServer", "OndolSync", argumentParser,
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
+        .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Sync"])),
+      ], path: "Benchmarks/SyncBenchmarks"),
     .executableTarget(
       name: "TreeBenchmarks",
       dependencies: ["BenchmarkKit", "Ondol", argumentParser], path: "Benchmarks/TreeBenchmarks"),

@@ -5,6 +5,7 @@
 #if Sync
   import GRPCCore
   import GRPCNIOTransportHTTP2Posix
+  import Ondol
   import OndolEngine
   import OndolWire
   import SwiftProtobuf
@@ -12,13 +13,16 @@
   /// Connects to a server.
   final class GRPCTransport: SyncTransport {
     private let client: GRPCClient<HTTP2ClientTransport.Posix>
+    private let storage: StorageConnection?
+    /// What each call says beside its messages.
+    private let routing: Metadata
     private let task: Task<Void, Never>
 
     /// - Throws: when the address cannot be used.
     init(to server: SyncServer) throws {
       let transport = try HTTP2ClientTransport.Posix(
-        target: .dns(host: server.host, port: server.port),
-        transportSecurity: server.isSecure ? .tls : .plaintext,
+        target: .dns(host: server.place.host, port: server.place.port),
+        transportSecurity: server.place.isSecure ? .tls : .plaintext,
         config: .defaults { config in
           // A phone's network vanishes without a word.
           config.connection.keepalive = .init(
@@ -28,6 +32,15 @@
         })
       let client = GRPCClient(transport: transport)
       self.client = client
+      storage = server.storage.map { StorageConnection(place: $0) }
+      // By these, Google's servers find the one that has the database.
+      let name = PercentCoding.encoded("\(server.name)") { _, _ in false }
+      routing =
+        server.isGoogles
+        ? [
+          "google-cloud-resource-prefix": "\(server.name)",
+          "x-goog-request-params": "database=\(name)",
+        ] : [:]
       task = Task {
         // Its errors are those of the streams.
         try? await client.runConnections()
@@ -41,7 +54,9 @@
     }
 
     private func metadata(_ credential: String?) -> Metadata {
-      credential.map { ["authorization": "Bearer \($0)"] } ?? [:]
+      var metadata = routing
+      if let credential { metadata.addString("Bearer \(credential)", forKey: "authorization") }
+      return metadata
     }
 
     /// A stream does not wait for a connection: the device wants to know that it is offline.
@@ -64,6 +79,15 @@
       _ receive: @escaping @Sendable (WireWriteResponse) async throws -> Void
     ) async throws {
       try await stream(WireFirestore.Method.Write.descriptor, credential, requests, receive)
+    }
+
+    func call(
+      _ credential: String?, _ request: StorageRequest
+    ) async throws -> StorageAnswer {
+      guard let storage else {
+        throw DatabaseError(.unimplemented, "nobody has said where the server's storage is")
+      }
+      return try await storage.call(credential, request)
     }
 
     private func stream<Request: Message & Sendable, Response: Message & Sendable>(

@@ -70,6 +70,7 @@
     private func load(_ part: ServerMoment) async throws {
       let (kept, follows) = try await commits.apply(part, finishing: [])
       gathering.hold(kept)
+      expectContents(of: part)
       update(follows)
     }
 
@@ -83,6 +84,7 @@
       await waitForAnswers(about: Set(moment.changes.keys))
       let finished = answered.filter { entry in (entry.answer?.time ?? .maximum) <= time }
       let (_, known) = try await commits.apply(moment, finishing: finished)
+      expectContents(of: moment)
       let names = Set(finished.map(\.name))
       answered.removeAll { names.contains($0.name) }
       update(known)

@@ -181,6 +181,8 @@
         let stored = try transaction.getDocument(database.syncOutbox.document(name))
         if stored.exists { replay.play(try OutboxEntry(stored)) }
       }
+      // Their bytes are with the server, until somebody wants them.
+      transaction.expectContents(of: row.base ?? [:])
       try transaction.show(replay)
       var row = row
       row.shown = replay.state
@@ -398,6 +400,19 @@
     func write(_ client: SyncClient) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
         try client.write(transaction, in: database)
+      }
+    }
+
+    /// Writes a row, or removes it.
+    func write(
+      _ row: DocumentReference, _ fields: [String: Value]?
+    ) async throws(DatabaseError) {
+      try await commit { (transaction) throws(DatabaseError) in
+        if let fields {
+          try transaction.setValues(fields, row)
+        } else {
+          try transaction.deleteDocument(row)
+        }
       }
     }
 

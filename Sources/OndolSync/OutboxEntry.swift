@@ -10,6 +10,8 @@
 //   order      integer: its place among all entries, once the row was written again. Before that
 //              the row's version is its place.
 //   answered   timestamp: when the server committed it
+//   contents   array of blobs: the contents that the writes name, which the entry holds until the
+//              server has them; missing when there are none
 //   results    array: the time of each written document's update on the server, null for no
 //              document
 
@@ -87,6 +89,7 @@
       static let order = "order"
       static let answered = "answered"
       static let results = "results"
+      static let contents = "contents"
     }
 
     /// Throws `.dataLoss` for a row that is none.
@@ -141,11 +144,25 @@
         Field.session: .string(session), Field.time: .timestamp(time),
       ]
       if !isNew { fields[Field.order] = .integer(order) }
+      var contents: [Value] = []
+      for content in self.contents { contents.append(.blob(try content.reference)) }
+      if !contents.isEmpty { fields[Field.contents] = .array(contents) }
       if let answer {
         fields[Field.answered] = .timestamp(answer.time)
         fields[Field.results] = .array(answer.updates.map { $0.map { .timestamp($0) } ?? .null })
       }
       return (fields, bytes)
+    }
+  }
+
+  extension OutboxEntry {
+    /// The field that holds contents.
+    static let contentsField = Field.contents
+
+    /// The contents that the writes name, each once.
+    var contents: [ExchangedContent] {
+      var seen: Set<ExchangedContent> = []
+      return writes.flatMap(\.write.contents).filter { seen.insert($0).inserted }
     }
   }
 

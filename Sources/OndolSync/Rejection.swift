@@ -1,6 +1,7 @@
 // What the server has refused, kept until the app has seen it.
 //
 //   writes     array of bytes: as in the outbox
+//   contents   array of blobs: as in the outbox
 //   code       integer: why, as DatabaseError.Code
 //   message    text: the server's words
 //   reliedOn   text: the entry that was refused before, when that is the reason
@@ -98,7 +99,8 @@
     static func fields(
       of entry: OutboxEntry, _ reason: Reason, _ states: [State]
     ) throws(DatabaseError) -> [String: Value] {
-      var fields = try entry.fields().fields.filter { $0.key == Field.writes }
+      let kept = [Field.writes, OutboxEntry.contentsField]
+      var fields = try entry.fields().fields.filter { kept.contains($0.key) }
       fields[Field.time] = .timestamp(entry.time)
       fields[Field.states] = .array(
         states.map { state in

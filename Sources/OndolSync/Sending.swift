@@ -29,6 +29,10 @@
     var names: Set<String> = []
     /// Whether entries are being sent.
     var isFilling = false
+    /// The next entry, when its contents must be sent first.
+    var held: OutboxEntry?
+    /// The name of the entry whose contents were sent.
+    var prepared: String?
     /// Whether there may be entries that nobody has read.
     var hasMissed = false
   }
@@ -82,6 +86,14 @@
     ) async throws {
       if let error = error as? RPCError, error.metadata["ondol-client"].contains("foreign") {
         return try await becomeAnother()
+      }
+      if let refused = error as? EntryRefusal {
+        backoff.reset()
+        sent[refused.entry.name] = nil
+        let reason = refused.reason
+        try await commits.takeBack(
+          refused.entry, for: .server(reason.code, reason.message), client)
+        return tell()
       }
       let reason = DatabaseError(sync: error)
       // An error of this device's own refuses nothing.
@@ -137,6 +149,12 @@
     fileprivate func noteSending(_ entry: OutboxEntry) { sent[entry.name] = Set(entry.paths) }
   }
 
+  /// The server does not take the contents of an entry.
+  private struct EntryRefusal: Error {
+    let entry: OutboxEntry
+    let reason: DatabaseError
+  }
+
   /// One stream of writes.
   private actor WriteStream {
     private let engine: SyncEngine
@@ -144,6 +162,8 @@
     /// Takes what is sent, until the stream is to end.
     nonisolated let requests: AsyncStream<WireWriteRequest>.Continuation
     private let stream: AsyncStream<WireWriteRequest>
+    /// The last token of the server, which Google's protocol repeats in each message.
+    private var token = Data()
 
     init(_ engine: SyncEngine, _ queue: [String], after number: Int64) {
       self.engine = engine
@@ -162,7 +182,9 @@
       requests.yield(
         .with {
           $0.database = "\(engine.values.database)"
-          $0.streamToken = Data("\(client.id):\(client.answered)".utf8)
+          if !engine.isGoogles {
+            $0.streamToken = Data("\(client.id):\(client.answered)".utf8)
+          }
         })
       try await withThrowingTaskGroup(of: Bool.self) { group in
         group.addTask { [self] in
@@ -174,6 +196,7 @@
         group.addTask { [self] in
           while !Task.isCancelled {
             await engine.sendBell.wait()
+            try await sendContents()
             try await refill()
           }
           return false
@@ -183,6 +206,19 @@
       }
       guard window.underWay.isEmpty else {
         throw DatabaseError(.unavailable, "the server has ended the stream")
+      }
+    }
+
+    /// Sends the contents that the next entry waits for. Meanwhile answers are taken as always.
+    private func sendContents() async throws {
+      while let entry = window.held {
+        do {
+          try await engine.exchange.send(entry.contents)
+        } catch let error as ContentRefusal {
+          throw EntryRefusal(entry: entry, reason: error.reason)
+        }
+        (window.held, window.prepared) = (nil, entry.name)
+        try await advance()
       }
     }
 
@@ -217,6 +253,7 @@
     }
 
     private func take(_ message: WireWriteResponse) async throws {
+      token = message.streamToken
       guard window.isOpen else {
         window.isOpen = true
         await engine.noteReached()
@@ -258,7 +295,9 @@
       guard !window.isFilling else { return }
       window.isFilling = true
       defer { window.isFilling = false }
-      while window.underWay.count < Window.width, let name = window.queue.first {
+      while window.underWay.count < Window.width, window.held == nil,
+        let name = window.queue.first
+      {
         let row = try await engine.database.syncOutbox.document(name).getDocument()
         let entry = row.exists ? try OutboxEntry(row) : nil
         guard let entry, entry.answer == nil, !window.names.contains(name) else {
@@ -267,6 +306,10 @@
         }
         // What it relies on must be answered first: the answer says when the server updated it.
         if !entry.reliedOn.isEmpty, !window.names.isEmpty { return }
+        if window.prepared != name, await !engine.exchange.isReady(entry.contents) {
+          window.held = entry
+          return engine.sendBell.ring()
+        }
         window.queue.removeFirst()
         try await send(entry)
       }
@@ -290,11 +333,11 @@
       window.underWay.append(entry)
       window.names.insert(entry.name)
       await engine.noteSending(entry)
-      let token = "\(client.id):\(window.number):\(entry.name)"
+      let name = "\(client.id):\(window.number):\(entry.name)"
       requests.yield(
         .with {
           $0.writes = writes
-          $0.streamToken = Data(token.utf8)
+          $0.streamToken = engine.isGoogles ? token : Data(name.utf8)
         })
     }
   }

@@ -32,7 +32,13 @@
       /// `.resourceExhausted`.
       public var outboxSize = 256 << 20
 
-      /// 100,000 commits and 256 MiB.
+      /// When the contents of documents from the server are fetched.
+      public var contents = ContentFetching.lazy
+
+      /// Bytes of contents in one request.
+      package var contentPiece = 4 << 20
+
+      /// 100,000 commits and 256 MiB, and contents when they are read.
       public init() {}
     }
 
@@ -42,7 +48,7 @@
       var wholes = FollowedCollections()
     }
 
-    private let database: Database
+    let database: Database
     private let engine: SyncEngine
     private let witness: SyncWitness
     private let transport: any SyncTransport
@@ -76,7 +82,9 @@
       }
       do throws(DatabaseError) {
         try await self.init(
-          database, over: transport, to: server.name, as: session, options: options)
+          database, over: transport, to: server.name,
+          bucket: server.storage.map { _ in SyncServer.bucket(of: server.project) },
+          isGoogles: server.isGoogles, as: session, options: options)
       } catch {
         await transport.close()
         throw error
@@ -84,9 +92,14 @@
     }
 
     /// Begins to synchronise over streams that the caller supplies.
+    ///
+    /// - Parameters:
+    ///   - bucket: the name of the server's storage; nil for a server without one.
+    ///   - isGoogles: whether the server records no names of writes.
     package init(
       _ database: Database, over transport: any SyncTransport, to name: DatabaseName,
-      as session: (any SyncSession)? = nil, options: Options = Options()
+      bucket: String? = nil, isGoogles: Bool = false, as session: (any SyncSession)? = nil,
+      options: Options = Options()
     ) async throws(DatabaseError) {
       guard !database.isOnStore else {
         throw DatabaseError(
@@ -107,10 +120,14 @@
       }
       let stored = try await SyncClient.row(in: database).getDocument()
       let client = SyncClient(stored.data())
+      let exchange = ContentExchange(
+        database, transport, bucket: bucket, piece: options.contentPiece)
       engine = SyncEngine(
         database, transport, as: name, witness,
         client ?? SyncClient(id: database.environment.randomName()), session: opening,
-        board: board, credentials: session)
+        board: board, credentials: session, exchange, isGoogles: isGoogles,
+        isEager: options.contents == .eager)
+      await exchange.begin(for: engine)
       for follow in follows { add(follow) }
       try database.attach(witness)
       do throws(DatabaseError) {
@@ -120,6 +137,7 @@
         database.detach(witness, leaving: absence)
         throw error
       }
+      _ = database.attach(exchange)
       start()
     }
 
@@ -143,6 +161,8 @@
           await group.next()
           group.cancelAll()
         }
+        database.detach(engine.exchange)
+        await engine.exchange.end()
         await transport.close()
         finish()
       }

@@ -36,6 +36,13 @@
     let values: ValueMapping
     let session: String
     nonisolated let board: StateBoard
+    nonisolated let exchange: ContentExchange
+    nonisolated let isGoogles: Bool
+    /// Whether contents are fetched before anybody reads them.
+    nonisolated let isEager: Bool
+    /// Contents to fetch.
+    var awaited: Set<ExchangedContent> = []
+    nonisolated let contentBell = Bell()
     var environment: Environment { database.environment }
 
     private var credentials: (any SyncSession)?
@@ -66,8 +73,11 @@
     init(
       _ database: Database, _ transport: any SyncTransport, as name: DatabaseName,
       _ witness: SyncWitness, _ client: SyncClient, session: String, board: StateBoard,
-      credentials: (any SyncSession)?
+      credentials: (any SyncSession)?, _ exchange: ContentExchange, isGoogles: Bool, isEager: Bool
     ) {
+      self.exchange = exchange
+      self.isGoogles = isGoogles
+      self.isEager = isEager
       self.database = database
       self.transport = transport
       self.witness = witness
@@ -100,6 +110,7 @@
         group.addTask { await self.listen() }
         group.addTask { await self.send() }
         group.addTask { await self.probe() }
+        if isEager { group.addTask { await self.fetchContents() } }
       }
       board.change { $0.isOnline = false }
     }
@@ -119,6 +130,7 @@
     func wake() {
       listenBell.ring()
       sendBell.ring()
+      contentBell.ring()
     }
 
     func credential() async throws -> String? {
@@ -142,6 +154,7 @@
     }
 
     func noteReached() {
+      if !board.newest.isOnline { contentBell.ring() }
       board.change { state in
         state.isOnline = true
         state.problem = nil

@@ -4,7 +4,7 @@
 #if Sync
   package import OndolWire
 
-  /// Makes the two streams of Firestore's protocol that a device needs.
+  /// Makes the two streams of Firestore's protocol that a device needs, and calls of storage.
   package protocol SyncTransport: Sendable {
     /// Listens until the server or the caller ends the stream.
     ///
@@ -23,6 +23,12 @@
       _ credential: String?, _ requests: AsyncStream<WireWriteRequest>,
       _ receive: @escaping @Sendable (WireWriteResponse) async throws -> Void
     ) async throws
+
+    /// Makes a request to the server's storage.
+    ///
+    /// - Throws: `DatabaseError.endlessAnswer` for an answer of more bytes than the request wants,
+    ///   and the errors of connections.
+    func call(_ credential: String?, _ request: StorageRequest) async throws -> StorageAnswer
 
     /// Ends all connections, for good.
     func close() async

@@ -48,6 +48,16 @@
     case replace
   }
 
+  /// When a device fetches the bytes of contents that documents from the server name; see
+  /// `Storage`.
+  public enum ContentFetching: Sendable, Hashable {
+    /// When they are first read. Reading waits for the server, and throws `.unavailable` when it
+    /// cannot be reached.
+    case lazy
+    /// As soon as a document names them, so that they can be read without a network.
+    case eager
+  }
+
   /// Gives the tokens that identify a user.
   public protocol SyncSession: Sendable {
     /// The token of the user; nil for nobody.

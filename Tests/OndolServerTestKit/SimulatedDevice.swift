@@ -79,6 +79,22 @@
       return try await site.life(of: server)
     }
 
+    func call(
+      _ credential: String?, _ request: StorageRequest
+    ) async throws -> StorageAnswer {
+      let life = try await life()
+      // The network breaks before the server has the request, or after it.
+      if breaksNow() { throw Self.unavailable }
+      if sabotage == .lostContents, request.method != "GET" {
+        return StorageAnswer(status: 200, headers: [:], body: [])
+      }
+      let answer = try await request.answer(of: life.storage)
+      if life.isOver || breaksNow() || state.withLock({ $0.isCut || $0.isOver }) {
+        throw Self.unavailable
+      }
+      return answer
+    }
+
     private func context(_ method: MethodDescriptor) -> ServerContext {
       ServerContext(
         descriptor: method, remotePeer: "device", localPeer: "server",
@@ -195,17 +211,20 @@
     private let site: SimulatedSite
     private let seed: UInt64
     private let sabotage: SyncSabotage?
+    /// Whether the device takes the server for one of Google's.
+    private let isGoogles: Bool
     private let executor: SimulationExecutor
     private let state: Guarded<State>
 
     init(
       _ number: Int, of site: SimulatedSite, seed: UInt64, _ sabotage: SyncSabotage?,
-      on executor: SimulationExecutor
+      isGoogles: Bool, on executor: SimulationExecutor
     ) {
       self.number = number
       self.site = site
       self.seed = SeededRandom.derive(seed, 1_000 + number)
       self.sabotage = sabotage
+      self.isGoogles = isGoogles
       self.executor = executor
       // Clocks are years off: nobody may rely on them.
       let years: [Int64] = [-20, 0, 15, 3, -7]
@@ -240,15 +259,20 @@
       let transport = SimulatedTransport(to: site, seed: seed ^ 7, sabotage, on: executor)
       transport.setCut(isCut)
       transport.setBreaks(breaks)
+      var syncOptions = Sync.Options()
+      // Some contents of a history need several requests.
+      syncOptions.contentPiece = 1_000
+      syncOptions.contents = number.isMultiple(of: 2) ? .lazy : .eager
       let sync = try await Sync(
-        database, over: transport, to: DatabaseName(project: "p", id: "(default)"))
+        database, over: transport, to: DatabaseName(project: "p", id: "(default)"),
+        bucket: "p.appspot.com", isGoogles: isGoogles, options: syncOptions)
       for follow in Self.follows(of: database) { try await sync.follow(follow) }
       let life = DeviceLife(database, sync, transport)
       state.withLock { $0.life = life }
     }
 
     /// The collections that devices follow. Of the last one, only a part.
-    static let collections = ["counters", "made", "pairs", "tally", "notes"]
+    static let collections = ["counters", "made", "pairs", "tally", "photos", "notes"]
     static let noteLimit: Int64 = 6
 
     static func follows(of database: Database) -> [Query] {

@@ -20,12 +20,17 @@
 
     let database: OpenedDatabase
     let service: any WireFirestore.SimpleServiceProtocol
+    let storage: any HTTPFace
     private let state = Guarded(State())
 
     init(_ database: OpenedDatabase) {
       self.database = database
       service = firestoreService(of: SingleDatabase(database))
+      storage = StorageFace(open: SingleDatabase(database))
     }
+
+    /// Whether it has ended.
+    var isOver: Bool { state.withLock(\.isOver) }
 
     /// The newest commit.
     func newestToken() async throws -> ChangeToken {

@@ -27,6 +27,7 @@
     case forgottenReliances = "what transactions rely on is not checked"
     case lostEntries = "a write is answered and not made"
     case keptDocuments = "documents that leave stay on devices"
+    case lostContents = "a server forgets the bytes that it was sent"
     case lateMoments = "moments come without their time"
     case unsyncedCommits = "a device acknowledges before its disk has it"
   }
@@ -42,6 +43,8 @@
     package var deaths = 0
     /// Results that listeners on devices were shown.
     package var results = 0
+    /// Contents that were read on a device that another one had put.
+    package var contents = 0
 
     package init() {}
 
@@ -52,6 +55,7 @@
       left.connections += right.connections
       left.deaths += right.deaths
       left.results += right.results
+      left.contents += right.contents
     }
   }
 
@@ -79,6 +83,9 @@
 
     private let seed: UInt64
     private let sabotage: SyncSabotage?
+    /// Whether the devices take the server for one of Google's: what they write counts at least
+    /// once then.
+    let isGoogles: Bool
     let site: SimulatedSite
     let devices: [SimulatedDevice]
     private let executor: SimulationExecutor
@@ -90,11 +97,12 @@
     /// - Parameter trace: receives a line for each event.
     /// - Throws: `ServeFault` with the seed and the broken promise.
     package static func run(
-      seed: UInt64, sabotage: SyncSabotage? = nil, trace: (@Sendable (String) -> Void)? = nil
+      seed: UInt64, sabotage: SyncSabotage? = nil, isGoogles: Bool = false,
+      trace: (@Sendable (String) -> Void)? = nil
     ) throws -> SyncCounts {
       do {
         return try SimulationExecutor.run(seed: seed) { executor in
-          try await SyncTrial(seed: seed, sabotage, trace, on: executor).run()
+          try await SyncTrial(seed: seed, sabotage, isGoogles, trace, on: executor).run()
         }
       } catch let error as ServeFault {
         throw ServeFault(description: "seed \(seed): \(error.description)")
@@ -102,16 +110,18 @@
     }
 
     private init(
-      seed: UInt64, _ sabotage: SyncSabotage?, _ trace: (@Sendable (String) -> Void)?,
-      on executor: SimulationExecutor
+      seed: UInt64, _ sabotage: SyncSabotage?, _ isGoogles: Bool,
+      _ trace: (@Sendable (String) -> Void)?, on executor: SimulationExecutor
     ) {
       (self.seed, self.sabotage, self.trace, self.executor) = (seed, sabotage, trace, executor)
+      self.isGoogles = isGoogles
       let site = SimulatedSite(
         seed: seed, serverCount: seed.isMultiple(of: 3) ? 1 + Int(seed / 3 % 3) : nil,
         durability: .power, on: executor)
       self.site = site
       devices = (0..<(2 + Int(seed % 3))).map {
-        SimulatedDevice($0, of: site, seed: seed, sabotage, on: executor)
+        SimulatedDevice(
+          $0, of: site, seed: seed, sabotage, isGoogles: isGoogles, on: executor)
       }
     }
 
@@ -295,9 +305,11 @@
         for _ in 0..<random.below(80) { await Task.yield() }
         let life = try await device.life()
         do {
-          switch random.below(6) {
+          switch random.below(8) {
           case 0, 1: try await increment(random.chance(1, in: 2) ? "a" : "b", life)
           case 2: try await count(life)
+          case 6: try await photograph(&random, "d\(device.number)-\(turn)", life)
+          case 7: try await look(life)
           case 3: try await make("m\(random.below(4))", "d\(device.number)-\(turn)", life)
           default: try await note(&random, life)
           }
@@ -372,6 +384,48 @@
       isUnsure = life.isOver
       guard !isUnsure else { return }
       ledger.withLock { $0.made[name, default: 0] += 1 }
+    }
+
+    // MARK: - Contents
+
+    /// The bytes of a photograph.
+    static func bytes(of tag: String, _ count: Int) -> [UInt8] {
+      var random = SeededRandom(seed: tag.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) })
+      return (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    }
+
+    private func photograph(
+      _ random: inout SeededRandom, _ tag: String, _ life: DeviceLife
+    ) async throws {
+      let count = [20, 900, 3_500][random.below(3)]
+      let name = "photos/p\(random.below(3))"
+      let blob = try await life.database.storage.put(Self.bytes(of: tag, count))
+      try await life.database.document(name).setData(["tag": tag, "photo": blob])
+    }
+
+    /// Reads the contents that a device shows, if they can be had.
+    private func look(_ life: DeviceLife) async throws {
+      for document in try await life.database.collection("photos").getDocuments().documents {
+        do {
+          try await check(document, in: life.database)
+        } catch let error as DatabaseError {
+          // The network is away, or the document is no longer the server's.
+          guard life.isOver || [.unavailable, .notFound, .cancelled].contains(error.code) else {
+            throw fault("\(document.reference.path) has no photograph: \(error)")
+          }
+        }
+      }
+    }
+
+    /// Expects the bytes of a document's content.
+    func check(_ document: DocumentSnapshot, in database: Database) async throws {
+      guard let tag = document["tag"] as String?, let blob = document["photo"] as BlobReference?
+      else { throw fault("\(document.reference.path) is no photograph") }
+      let bytes = try await database.storage.data(of: blob)
+      guard Array(bytes) == Self.bytes(of: tag, blob.length) else {
+        throw fault("\(document.reference.path) has the bytes of another")
+      }
+      ledger.withLock { $0.counts.contents += 1 }
     }
 
     private func note(_ random: inout SeededRandom, _ life: DeviceLife) async throws {

@@ -7,6 +7,7 @@
   import Ondol
   import OndolEngine
   import OndolMapping
+  import OndolServerTestKit
   import OndolWire
   import SwiftProtobuf
   import Synchronization
@@ -28,14 +29,19 @@
     }
 
     /// A network of a device.
-    func network() -> DirectTransport { DirectTransport(to: firestoreService(of: directory)) }
+    func network() -> DirectTransport {
+      DirectTransport(
+        to: firestoreService(of: directory), storage: StorageFace(open: directory))
+    }
 
     /// A synchronised database in memory.
     func device(
-      options: Sync.Options = Sync.Options(), following collections: String...
+      options: Sync.Options = Sync.Options(), bucket: String? = "p.appspot.com",
+      isGoogles: Bool = false, following collections: String...
     ) async throws -> SyncDevice {
       let database = try await Database.inMemory()
-      let device = try await self.device(database, options: options)
+      let device = try await self.device(
+        database, options: options, bucket: bucket, isGoogles: isGoogles)
       for collection in collections {
         try await device.sync.follow(database.collection(collection))
       }
@@ -45,11 +51,13 @@
     /// Synchronises a database.
     func device(
       _ database: Database, options: Sync.Options = Sync.Options(),
+      bucket: String? = "p.appspot.com", isGoogles: Bool = false,
       as session: (any SyncSession)? = nil
     ) async throws -> SyncDevice {
       let network = network()
       let sync = try await Sync(
-        database, over: network, to: Self.name, as: session, options: options)
+        database, over: network, to: Self.name, bucket: bucket, isGoogles: isGoogles, as: session,
+        options: options)
       return SyncDevice(database: database, sync: sync, network: network)
     }
   }
@@ -95,13 +103,20 @@
       var received = 0
       var refused: String?
       var credentials: [String?] = []
+      var requests: [StorageRequest] = []
+      var tamper: Tamper?
     }
 
+    /// Changes what the server's storage answers; the answer is lost when it throws.
+    typealias Tamper = @Sendable (StorageRequest, StorageAnswer) throws -> StorageAnswer
+
     private let service: any WireFirestore.SimpleServiceProtocol
+    private let storage: any HTTPFace
     private let state = Mutex(State())
 
-    init(to service: any WireFirestore.SimpleServiceProtocol) {
+    init(to service: any WireFirestore.SimpleServiceProtocol, storage: any HTTPFace) {
       self.service = service
+      self.storage = storage
     }
 
     /// The number of messages that the device has received.
@@ -109,6 +124,23 @@
 
     /// The tokens that streams were opened with.
     var credentials: [String?] { state.withLock(\.credentials) }
+
+    /// The requests to storage.
+    var requests: [StorageRequest] { state.withLock(\.requests) }
+
+    func tamper(_ change: Tamper?) { state.withLock { $0.tamper = change } }
+
+    func call(
+      _ credential: String?, _ request: StorageRequest
+    ) async throws -> StorageAnswer {
+      try open(credential)
+      let tamper = state.withLock { state in
+        state.requests.append(request)
+        return state.tamper
+      }
+      let answer = try await request.answer(of: storage)
+      return try tamper?(request, answer) ?? answer
+    }
 
     func cut() {
       let cuts = state.withLock { state in

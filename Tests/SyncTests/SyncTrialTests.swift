@@ -18,6 +18,21 @@
       }
       #expect(counts.increments > 200 && counts.transactions > 40 && counts.rejections > 20)
       #expect(counts.connections > 100 && counts.deaths > 60 && counts.results > 400)
+      #expect(counts.contents > 100)
+    }
+
+    @Test func `A server that records no names has every acknowledged write at least once`() throws
+    {
+      var counts = SyncCounts()
+      for seed in Seeds.first(20) {
+        do {
+          counts += try SyncTrial.run(seed: seed, isGoogles: true)
+        } catch {
+          Issue.record("SEED=\(seed): \(error)")
+          return
+        }
+      }
+      #expect(counts.increments > 100 && counts.connections > 50 && counts.deaths > 30)
     }
 
     @Test(arguments: SyncSabotage.allCases)

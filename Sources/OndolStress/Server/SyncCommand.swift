@@ -12,10 +12,14 @@
       discussion: """
         Two to four devices with clocks that are years off. A third of the histories have one to \
         three servers on a store, the others one on files. With --sabotage each promise is broken \
-        on purpose, until that is noticed; not to notice it is the violation then.
+        on purpose, until that is noticed; not to notice it is the violation then. With --google \
+        the devices take the servers for Google's, which record no names of writes.
         """)
 
     @OptionGroup var options: HistoryOptions
+
+    @Flag(help: "Speak to the servers as to Google's.")
+    var google = false
 
     func run() async throws {
       if options.sabotage {
@@ -24,14 +28,15 @@
           _ = try SyncTrial.run(seed: seed, sabotage: promise)
         }
       }
-      let (say, count) = (options.say, options.histories)
+      let (say, count, google) = (options.say, options.histories, google)
       try await StressRun("sync", "histories", target: count, options.stress).run { seed in
-        let counts = try SyncTrial.run(seed: seed, trace: say)
+        let counts = try SyncTrial.run(seed: seed, isGoogles: google, trace: say)
         return UnitResult(
           cases: 1,
           counts: [
             "increments": counts.increments, "transactions": counts.transactions,
             "rejections": counts.rejections, "streams broken": counts.connections,
+            "contents read": counts.contents,
             "servers and devices ended": counts.deaths, "results": counts.results,
           ])
       }

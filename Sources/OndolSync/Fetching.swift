@@ -1,0 +1,64 @@
+// The task that fetches contents before anybody reads them, for apps that want to have all of them
+// without a network. What it has fetched is stored, so a restart looks once for what is missing.
+
+#if Sync
+  import Ondol
+  import OndolEngine
+
+  extension SyncEngine {
+    /// Contents that are looked at together.
+    private static let stretch = 1_000
+
+    /// Notes the contents of documents that have arrived.
+    func expectContents(of moment: ServerMoment) {
+      guard isEager else { return }
+      for change in moment.changes.values {
+        guard case .shown(let document) = change.state else { continue }
+        awaited.formUnion(document.fields.exchangedContents)
+      }
+      if !awaited.isEmpty { contentBell.ring() }
+    }
+
+    /// Fetches until the task is cancelled.
+    func fetchContents() async {
+      var backoff = Backoff()
+      var hasLooked = false
+      while !Task.isCancelled {
+        do {
+          if !hasLooked { try await lookForContents() }
+          hasLooked = true
+          guard let next = awaited.first else {
+            await contentBell.wait()
+            continue
+          }
+          try await fetch(next)
+          awaited.remove(next)
+          backoff.reset()
+        } catch {
+          guard !Task.isCancelled else { return }
+          await contentBell.wait(atMost: backoff.pause(environment), in: environment)
+        }
+      }
+    }
+
+    private func fetch(_ content: ExchangedContent) async throws(DatabaseError) {
+      do throws(DatabaseError) {
+        try await exchange.fetch(content.digest, length: content.length)
+      } catch {
+        guard
+          ![.unavailable, .unauthenticated, .cancelled, .resourceExhausted].contains(error.code)
+        else { throw error }
+        // Whoever reads it gets the error. The next session tries again.
+      }
+    }
+
+    private func lookForContents() async throws(DatabaseError) {
+      var last: BlobDigest?
+      repeat {
+        let found = try await database.contentsAway(after: last, atMost: Self.stretch)
+        awaited.formUnion(found.contents)
+        last = found.last
+      } while last != nil
+    }
+  }
+#endif
