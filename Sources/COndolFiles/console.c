@@ -100,6 +100,12 @@ static const struct ondol_file pages[] = {
     {"storage.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/storage.js" suffix(, 0) if_empty(0)
     }},
+    {"sync.html", (const unsigned char[]){
+#embed "../OndolConsole/Web/sync.html" suffix(, 0) if_empty(0)
+    }},
+    {"sync.js", (const unsigned char[]){
+#embed "../OndolConsole/Web/sync.js" suffix(, 0) if_empty(0)
+    }},
     {"table.js", (const unsigned char[]){
 #embed "../OndolConsole/Web/table.js" suffix(, 0) if_empty(0)
     }},

@@ -53,10 +53,10 @@ public final class Console: Sendable {
 
   package static func start(
     _ database: Database, access: ConsoleAccess, port: Int, holder: Int?,
-    server view: (any ConsoleServerView)? = nil
+    server view: (any ConsoleServerView)? = nil, sync: (any ConsoleSyncView)? = nil
   ) async throws -> Console {
     let handler = ConsoleHandler(
-      database, access: access, token: nil, holder: holder, server: view
+      database, access: access, token: nil, holder: holder, server: view, sync: sync
     ) {
       Int64(Date().timeIntervalSince1970)
     }

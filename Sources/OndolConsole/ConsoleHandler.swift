@@ -36,6 +36,8 @@ public final class ConsoleHandler: Sendable {
   let openedAt: Timestamp
   /// The server of this process; nil for none.
   let server: (any ConsoleServerView)?
+  /// The synchronisation of the database; nil for none in this process.
+  let sync: (any ConsoleSyncView)?
   /// The process that writes, if this one is a follower.
   let holder: Int?
   let streams = StreamCount()
@@ -61,7 +63,8 @@ public final class ConsoleHandler: Sendable {
 
   package init(
     _ database: Database, access: ConsoleAccess, token: String?, holder: Int?,
-    server: (any ConsoleServerView)? = nil, clock: @escaping @Sendable () -> Int64
+    server: (any ConsoleServerView)? = nil, sync: (any ConsoleSyncView)? = nil,
+    clock: @escaping @Sendable () -> Int64
   ) {
     let token = token ?? Self.makeToken()
     self.database = database
@@ -69,6 +72,7 @@ public final class ConsoleHandler: Sendable {
     self.token = token
     self.holder = holder
     self.server = server
+    self.sync = sync
     gate = ConsoleGuard(token: token, now: clock)
     tasks = TaskList(database)
     monitor = Monitor(database)
@@ -177,11 +181,12 @@ public final class ConsoleHandler: Sendable {
     if path == "/favicon.ico" { return ConsoleResponse(204, Self.headers(nil), ConsoleBody([])) }
     let pages = [
       "/": "index.html", Self.serverPath: "server.html", Self.reportsPath: "reports.html",
+      Self.syncPath: "sync.html",
     ]
     let asset = path.hasPrefix("/assets/") ? String(path.dropFirst("/assets/".count)) : nil
-    guard let name = pages[path] ?? asset, let text = Assets.files[name],
-      server != nil || !Self.serverPages.contains(name)
-    else { throw ConsoleFailure(404, "notFound", "there is no such page") }
+    guard let name = pages[path] ?? asset, let text = Assets.files[name], isServed(name) else {
+      throw ConsoleFailure(404, "notFound", "there is no such page")
+    }
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript"]
     let type = types[String(name.split(separator: ".").last ?? "")] ?? "text/plain"
     var headers = Self.headers("\(type); charset=utf-8")
@@ -191,11 +196,19 @@ public final class ConsoleHandler: Sendable {
     return ConsoleResponse(200, headers, ConsoleBody(Array(text.utf8)))
   }
 
+  /// Whether a file belongs to a page that there is.
+  private func isServed(_ name: String) -> Bool {
+    let isServers = Self.serverPages.contains(name)
+    let isSyncs = Self.syncPages.contains(name)
+    return !isServers && !isSyncs || isServers && server != nil || isSyncs && sync != nil
+  }
+
   /// The address of the server's page.
   static let serverPath = "/server"
 
   private static let styles = Assets.files.keys
-    .filter { $0.hasSuffix(".css") && !serverPages.union(reportPages).contains($0) }.sorted()
+    .filter { $0.hasSuffix(".css") && !serverPages.union(reportPages).union(syncPages).contains($0) }
+    .sorted()
     .map { "</assets/\($0)>; rel=preload; as=style" }.joined(separator: ", ")
 
   private static let policy =
@@ -264,6 +277,9 @@ public final class ConsoleHandler: Sendable {
     _ request: ConsoleRequest, _ route: Substring, _ items: QueryItems, _ body: [UInt8]
   ) async throws -> JSON {
     if let json = try await serverRoute(request, route, items, body, mayWrite: mayWrite) {
+      return json
+    }
+    if let json = try await syncRoute(request, route, items, body, mayWrite: mayWrite) {
       return json
     }
     switch request.method {
@@ -373,6 +389,7 @@ public final class ConsoleHandler: Sendable {
       "version": .digits(point.version.rawValue), "token": .text("\(database.newestToken)"),
       "keepsChanges": .boolean(database.keepsChanges), "opened": .time(openedAt),
       "library": "0.1.0", "server": server.map { _ in JSON.boolean(true) },
+      "sync": sync.map { _ in JSON.boolean(true) },
     ]
   }
 

@@ -16,9 +16,13 @@ struct ConsoleBench {
     self.init(try await Database.inMemory(), access)
   }
 
-  init(_ database: Database, _ access: ConsoleAccess = .edit) {
+  init(
+    _ database: Database, _ access: ConsoleAccess = .edit, sync: (any ConsoleSyncView)? = nil
+  ) {
     self.database = database
-    handler = ConsoleHandler(database, access: access, token: "secret")
+    handler = ConsoleHandler(
+      database, access: access, token: "secret", holder: nil, sync: sync
+    ) { 1_000_000_000 }
     handler.serve(on: 8080)
   }
 

@@ -143,7 +143,9 @@ async function begin() {
         button("Try again", () => location.reload(), { kind: "primary" })));
     return;
   }
-  if (session.database.server) frame.querySelector("nav").append(h("a", { href: "/server" }, "Server"));
+  const nav = frame.querySelector("nav");
+  if (session.database.server) nav.append(h("a", { href: "/server" }, "Server"));
+  if (session.database.sync) nav.append(h("a", { href: "/sync" }, "Sync"));
   onSession(renderSession);
   renderSession();
   renderVersion({ version: session.database.version, time: session.database.opened });
