@@ -15,14 +15,30 @@ struct SyncCommand: AsyncParsableCommand {
       The server is another `ondol serve`:
         ondol serve server.ondol
         ondol sync one.ondol --with http://127.0.0.1:8080 --follow items --console
-      A follow stays after the command has ended; the next one continues. With --console the \
+      With --google it is Google's Firestore, or an emulator at the address of --with; there, writes \
+      count at least once. --storage says where the server's storage is, which has the contents of \
+      documents. A follow stays after the command has ended; the next one continues. With --console the \
       database can be changed in a browser meanwhile. Prints what the server refuses.
+
+      With --lines, a program reads and writes by lines of JSON: each line of the standard input \
+      gets one back.
+        {"path": "items/lamp", "set": {"n": 1}}        or merge, increment, delete
+        {"path": "items/lamp", "put": {"photo": "lamp.png"}}
+        {"path": "items/lamp", "get": true}            {"document": {…}}
+        {"path": "items/lamp", "write": {"photo": "copy.png"}}
+        {"settle": true}                               waits until everything is exchanged
       """)
 
   @OptionGroup var database: DatabaseArgument
 
   @Option(name: .customLong("with"), help: "The server's address, such as https://shop.example.")
-  var server: String
+  var server: String?
+
+  @Flag(help: "The server is Google's Firestore.")
+  var google = false
+
+  @Option(help: "The address of the server's storage, such as https://shop.example:9199.")
+  var storage: String?
 
   @Option(help: "The project, which the server's accounts and rules know.")
   var project = "demo"
@@ -43,8 +59,14 @@ struct SyncCommand: AsyncParsableCommand {
   @Flag(help: "End once everything is exchanged.")
   var once = false
 
+  @Flag(help: "Fetch the contents of documents before they are read.")
+  var eager = false
+
   @Flag(help: "Serve the console, and print its address.")
   var console = false
+
+  @Flag(help: "Read and write by lines of the standard input, until it ends.")
+  var lines = false
 
   @OptionGroup var globals: GlobalOptions
 
@@ -52,14 +74,30 @@ struct SyncCommand: AsyncParsableCommand {
     case refuse, upload, replace
   }
 
+  func validate() throws {
+    guard google || server != nil else { throw ValidationError("--with is missing") }
+    guard !google || storage == nil else {
+      throw ValidationError("contents are not exchanged with Google's Firestore")
+    }
+  }
+
   #if Sync
+    /// The server that the options name.
+    private func named() throws(DatabaseError) -> SyncServer {
+      guard google else {
+        return try .ondol(server ?? "", project: project, storage: storage)
+      }
+      guard let server else { return try .firestore(project: project) }
+      return try .firestore(project: project, at: server)
+    }
+
     func run() async throws {
       try await Interruption.whileWriting {
         do {
           if database.isOnServer {
             throw CommandFailure(.failed, "a device's database is in a directory")
           }
-          let server = try SyncServer.ondol(server, project: project)
+          let server = try named()
           let opened = try await Database.open(
             at: database.place, options: Database.Options(encryption: try DatabaseKey.current()))
           do {
@@ -77,24 +115,29 @@ struct SyncCommand: AsyncParsableCommand {
 
     private func synchronise(_ opened: Database, with server: SyncServer) async throws {
       let session = tokenFile.map { TokenFile(path: $0) }
-      let sync = try await Sync(opened, with: server, as: session)
+      var options = Sync.Options()
+      options.contents = eager ? .eager : .lazy
+      let sync = try await Sync(opened, with: server, as: session, options: options)
       for path in unfollow { try await sync.unfollow(opened.collection(path)) }
       for path in follow {
         try await sync.follow(opened.collection(path), existing: existing.meaning)
       }
-      let page = console ? try await startConsole(opened) : nil
-      await withTaskGroup(of: Void.self) { group in
+      let page = console ? try await startConsole(opened, sync) : nil
+      try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { await report(sync) }
         group.addTask { await reportRejections(sync) }
-        await group.next()
+        if lines { group.addTask { try await SyncLines(database: opened, sync: sync).run() } }
+        try await group.next()
         group.cancelAll()
       }
       await page?.stop()
       await sync.stop()
     }
 
-    private func startConsole(_ opened: Database) async throws -> OndolConsole.Console {
-      let console = try await OndolConsole.Console.start(opened, access: .edit)
+    private func startConsole(
+      _ opened: Database, _ sync: Sync
+    ) async throws -> OndolConsole.Console {
+      let console = try await OndolConsole.Console.start(opened, access: .edit, showing: sync)
       try Output.write(Data((console.url + "\n").utf8))
       return console
     }
@@ -114,13 +157,7 @@ struct SyncCommand: AsyncParsableCommand {
       do {
         for try await rejection in sync.rejections {
           let paths = rejection.documents.map { $0.path.segments.joined(separator: "/") }
-          let reason =
-            switch rejection.reason {
-            case .server(let code, let message): "\(code): \(message)"
-            case .relied(let other): "it relies on \(other), which was refused"
-            case .copiedDatabase: "this database is a copy, and the other one may have sent it"
-            }
-          globals.say("refused: \(paths.joined(separator: ", ")): \(reason)")
+          globals.say("refused: \(paths.joined(separator: ", ")): \(rejection.reason)")
         }
       } catch {
         globals.say("rejections cannot be followed: \(error)")
