@@ -15,7 +15,7 @@ struct Main: AsyncParsableCommand {
       """,
     subcommands: [
       Everything.self, Shop.self, WorkDiary.self, Packages.self, PhotoDiary.self, Cars.self,
-      SignUp.self, Clients.self, AtWork.self, Open.self, Rate.self,
+      SignUp.self, Clients.self, TwoDevices.self, AtWork.self, Open.self, Rate.self,
     ],
     defaultSubcommand: Everything.self)
 }
