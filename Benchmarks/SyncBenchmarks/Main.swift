@@ -1,0 +1,252 @@
+// The sync suite: devices and a server in one process, over the loopback interface. It measures what
+// a local write pays for being written down, how long a first load and a full outbox take, how soon
+// another device has a change, and what a follow keeps in memory and sends when nothing is new.
+// `Scripts/bench --suite sync` builds it.
+
+#if Server && Sync
+  import ArgumentParser
+  import BenchmarkKit
+  import Foundation
+  import Logging
+  import Ondol
+  import OndolServer
+  import OndolSync
+
+  @main
+  struct SyncBenchmarks: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "bench --suite sync", abstract: "Times devices of a server.")
+
+    @OptionGroup var options: SuiteOptions
+
+    /// The task of the child process.
+    struct Plan: Codable, Sendable {
+      /// The number of turns of each measurement.
+      var turns: Int
+      var documents: Int
+      /// Writes that wait.
+      var waiting: Int
+    }
+
+    func run() async throws {
+      if let task = try options.childTask(of: Plan.self) {
+        var result = SuiteResult(engine: task.engine)
+        try await SyncTrial(task.plan, in: task.directory).run(&result)
+        return try options.tell(result)
+      }
+      let documents = options.documentCount(usually: 100_000, quick: 10_000)
+      var report = SuiteReport(
+        "sync", try options.workloads() ?? Workload.allCases, runs: options.runCount,
+        documents: { _ in documents }, valueSize: { _ in 100 })
+      let plan = Plan(
+        turns: options.passes ?? (options.quick ? 5 : 40), documents: documents,
+        waiting: documents / 10)
+      options.takeTurns(["Ondol"], plan, into: &report)
+      try options.tell(report)
+    }
+  }
+
+  /// The measured workloads.
+  enum Workload: String, SuiteWorkload {
+    case plainWrite = "local write"
+    case write = "local write of a followed collection"
+    case writeByPlain = "followed by plain"
+    case firstLoad = "first load of 100000"
+    case delivery = "device to device, p95"
+    case outbox = "10000 waiting writes sent"
+    /// Of both ends: the server is in the same process.
+    case memory = "memory of a follow of 100000, both ends"
+    case restart = "bytes of a restart with nothing new"
+
+    var unit: String {
+      switch self {
+      case .plainWrite, .write: "µs"
+      case .writeByPlain: "x"
+      case .firstLoad, .outbox: "s"
+      case .delivery: "ms"
+      case .memory: "MiB"
+      case .restart: "KB"
+      }
+    }
+
+    var goal: Double? {
+      switch self {
+      case .writeByPlain: 1.25
+      case .firstLoad: 10
+      case .delivery: 30
+      case .outbox: 5
+      case .memory: 16
+      case .restart: 10
+      case .plainWrite, .write: nil
+      }
+    }
+  }
+
+  /// One run.
+  struct SyncTrial: Sendable {
+    private static let writes = 200
+
+    private let plan: SyncBenchmarks.Plan
+    private let directory: String
+
+    init(_ plan: SyncBenchmarks.Plan, in directory: String) {
+      self.plan = plan
+      self.directory = directory
+    }
+
+    private static func fields(_ number: Int) -> [String: Value] {
+      [
+        "number": .integer(Int64(number)),
+        "text": .string(String(repeating: "abcdefgh", count: 10)),
+      ]
+    }
+
+    private func open(_ name: String) async throws -> Database {
+      try await Database.open(at: "\(directory)/\(name)")
+    }
+
+    func run(_ result: inout SuiteResult) async throws {
+      let served = try await open("server")
+      for start in stride(from: 0, to: plan.documents, by: 1_000) {
+        let batch = served.batch()
+        for number in start..<min(start + 1_000, plan.documents) {
+          try batch.setData(Self.fields(number), forDocument: served.document("items/d\(number)"))
+        }
+        try await batch.commit()
+      }
+      var options = Server.Options()
+      options.firestorePort = 0
+      options.logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+      let server = Server(served, options: options)
+      let ready = AsyncStream.makeStream(of: Server.Addresses.self)
+      let running = Task { try await server.run { _ = ready.continuation.yield($0) } }
+      var addresses = ready.stream.makeAsyncIterator()
+      guard let address = await addresses.next()?.firestore,
+        let port = Int(address.split(separator: ":")[1])
+      else { return }
+      let line = try await CountingLine.begin(to: port)
+      try await measureWrites(&result)
+      try await measureLoads(line, &result)
+      try await measureOutbox(port: port, &result)
+      await line.end()
+      server.shutDown()
+      try await running.value
+      try await served.close()
+    }
+
+    private func sync(_ database: Database, port: Int) async throws -> Sync {
+      try await Sync(database, with: try .ondol("http://127.0.0.1:\(port)", project: "bench"))
+    }
+
+    // MARK: - Writes
+
+    /// Without a server, so that nothing but the writing takes time.
+    private func measureWrites(_ result: inout SuiteResult) async throws {
+      let (plain, followed) = (try await open("plain"), try await open("followed"))
+      // Nobody listens there.
+      let sync = try await sync(followed, port: 1)
+      try await sync.follow(followed.collection("items"))
+      var times: [Workload: [Double]] = [:]
+      for turn in 0..<plan.turns {
+        for (workload, database) in [(Workload.plainWrite, plain), (.write, followed)] {
+          let time = try await microseconds {
+            for number in 0..<Self.writes {
+              try await database.document("items/d\(turn * Self.writes + number)")
+                .setData(Self.fields(number))
+            }
+          }
+          times[workload, default: []].append(time / Double(Self.writes))
+        }
+      }
+      let (one, other) = (median(times[.plainWrite] ?? [.nan]), median(times[.write] ?? [.nan]))
+      result.note(Workload.plainWrite, one)
+      result.note(Workload.write, other)
+      result.note(Workload.writeByPlain, other / one)
+      await sync.stop()
+      try await plain.close()
+      try await followed.close()
+    }
+
+    private func measureOutbox(port: Int, _ result: inout SuiteResult) async throws {
+      let database = try await open("outbox")
+      let offline = try await sync(database, port: 1)
+      try await offline.follow(database.collection("written"))
+      for number in 0..<plan.waiting {
+        try await database.document("written/d\(number)").setData(Self.fields(number))
+      }
+      await offline.stop()
+      let time = try await microseconds {
+        let online = try await sync(database, port: port)
+        try await online.settle()
+        await online.stop()
+      }
+      result.note(Workload.outbox, time / 1_000_000)
+      try await database.close()
+    }
+
+    // MARK: - Loads and changes
+
+    private func measureLoads(
+      _ line: CountingLine, _ result: inout SuiteResult
+    ) async throws {
+      let (left, right) = (try await open("left"), try await open("right"))
+      let first = try await sync(left, port: line.port)
+      let time = try await microseconds {
+        try await first.follow(left.collection("items"))
+        try await first.settle()
+      }
+      result.note(Workload.firstLoad, time / 1_000_000)
+      await first.stop()
+
+      // A restart: the rows of the follow are there, and the server has nothing new.
+      let before = (memory: ProcessMemory.current()?.residentBytes, bytes: line.bytes)
+      let again = try await sync(left, port: line.port)
+      try await again.settle()
+      let moved = line.bytes - before.bytes
+      result.note(Workload.restart, Double(moved) / 1_000)
+      if let memory = before.memory, let now = ProcessMemory.current()?.residentBytes {
+        result.note(Workload.memory, Double(now - memory) / Double(1 << 20))
+      }
+
+      let second = try await sync(right, port: line.port)
+      try await second.follow(right.collection("pings"))
+      try await again.follow(left.collection("pings"))
+      try await second.settle()
+      try await again.settle()
+      result.note(Workload.delivery, try await delivery(from: left, to: right))
+      await again.stop()
+      await second.stop()
+      try await left.close()
+      try await right.close()
+    }
+
+    /// Milliseconds from a write on one device to its result on another.
+    private func delivery(from left: Database, to right: Database) async throws -> Double {
+      let (arrivals, note) = AsyncStream.makeStream(of: (Int64, ContinuousClock.Instant).self)
+      let listening = Task {
+        for try await snapshot in right.document("pings/one").snapshots {
+          if let number = snapshot["number"] as Int64? { note.yield((number, .now)) }
+        }
+      }
+      var times: [Double] = []
+      var iterator = arrivals.makeAsyncIterator()
+      for number in 0..<Int64(max(20, plan.turns * 5)) {
+        let begin = ContinuousClock.now
+        try await left.document("pings/one").setData(["number": number])
+        while let (arrived, time) = await iterator.next() {
+          guard arrived >= number else { continue }
+          times.append((time - begin).microseconds / 1_000)
+          break
+        }
+      }
+      listening.cancel()
+      return percentile(0.95, ofSorted: times.sorted())
+    }
+  }
+#else
+  // The suite needs a build with the traits Server and Sync.
+  @main
+  enum SyncBenchmarks {
+    static func main() {}
+  }
+#endif
