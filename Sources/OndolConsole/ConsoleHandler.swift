@@ -206,9 +206,11 @@ public final class ConsoleHandler: Sendable {
   /// The address of the server's page.
   static let serverPath = "/server"
 
+  /// The files of pages beside the console's own.
+  static let otherPages = serverPages.union(reportPages).union(syncPages)
+
   private static let styles = Assets.files.keys
-    .filter { $0.hasSuffix(".css") && !serverPages.union(reportPages).union(syncPages).contains($0) }
-    .sorted()
+    .filter { $0.hasSuffix(".css") && !otherPages.contains($0) }.sorted()
     .map { "</assets/\($0)>; rel=preload; as=style" }.joined(separator: ", ")
 
   private static let policy =

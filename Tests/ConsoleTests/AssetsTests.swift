@@ -15,9 +15,7 @@ import Testing
 
   /// The limit applies to what a browser downloads.
   @Test func `A browser downloads at most 150 kB`() {
-    let others = ConsoleHandler.serverPages.union(ConsoleHandler.reportPages)
-      .union(ConsoleHandler.syncPages)
-    let files = Assets.files.filter { !others.contains($0.key) }
+    let files = Assets.files.filter { !ConsoleHandler.otherPages.contains($0.key) }
     let bytes = files.values.reduce(0) { $0 + $1.utf8.count }
     #expect(bytes > 100_000)
     #expect(bytes <= 150_000)
