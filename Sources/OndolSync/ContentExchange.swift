@@ -215,14 +215,20 @@
     private func sendPieces(_ content: ExchangedContent, _ database: Database) async throws {
       let row = database.syncClient.document(content.digest.hex)
       var known = try await row.getDocument().data()[Self.uploadField]?.string
+      var attempts = 0
       while true {
         guard let target = known else {
           known = try await begin(content)
           try await engine?.commits.write(row, [Self.uploadField: .string(known ?? "")])
           continue
         }
-        if try await goOn(content, target, database) { break }
-        // The server no longer knows of it.
+        let answer = try await goOn(content, target, database)
+        if [200, 201].contains(answer.status) { break }
+        // The server no longer knows of it, or has other bytes than it said.
+        attempts += 1
+        guard [400, 404, 410, 499].contains(answer.status), attempts < Self.attempts else {
+          throw answer.refusal
+        }
         known = nil
       }
       try await engine?.commits.write(row, nil)
@@ -244,10 +250,10 @@
       return "\(location.percentEncodedPath)?\(query)"
     }
 
-    /// Sends what the server lacks; false when it does not know of the upload.
+    /// Sends what the server lacks; returns the last answer.
     private func goOn(
       _ content: ExchangedContent, _ target: String, _ database: Database
-    ) async throws -> Bool {
+    ) async throws -> StorageAnswer {
       var request = StorageRequest("PUT", target)
       request.headers = [("content-range", "bytes */\(content.length)")]
       var answer = try await call(request)
@@ -263,11 +269,7 @@
         request.body = try await database.storedBytes(of: content.digest, in: offset..<end)
         answer = try await call(request)
       }
-      switch answer.status {
-      case 200, 201: return true
-      case 404, 410, 499: return false
-      default: throw answer.refusal
-      }
+      return answer
     }
 
     /// How many bytes the server says to have.

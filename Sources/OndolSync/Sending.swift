@@ -101,9 +101,11 @@
         throw error
       }
       backoff.reset()
-      client.answered += 1
+      var next = client
+      next.answered += 1
+      try await commits.takeBack(entry, for: .server(reason.code, reason.message), next)
+      client = next
       sent[entry.name] = nil
-      try await commits.takeBack(entry, for: .server(reason.code, reason.message), client)
       answerBell.ring()
       tell()
     }
@@ -132,8 +134,13 @@
       _ answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)]
     ) async throws {
       guard !answers.isEmpty else { return }
-      client.answered += Int64(answers.count)
-      try await commits.acknowledge(answers, client)
+      // Only what is written down counts: the end of a stream may cancel this. Numbers beyond what
+      // the row says would come again with other names after the next start, and the server would
+      // take this device for another one with its identity.
+      var next = client
+      next.answered += Int64(answers.count)
+      try await commits.acknowledge(answers, next)
+      client = next
       for (entry, answer) in answers {
         sent[entry.name] = nil
         var entry = entry

@@ -249,12 +249,14 @@ def work(device: Device, name: str, ledger: Ledger, is_over, photos: int = 10) -
         time.sleep(random.uniform(0.02, 0.2))
 
 
-def compare(devices: dict[str, Device], ledger: Ledger) -> None:
+def compare(server: Server, devices: dict[str, Device], ledger: Ledger) -> None:
     """Expects that all have settled to the same, and that nothing was lost or counted twice."""
     for device in devices.values():
         device.ask(settle=True)
-    # What one has sent last may still be on its way to the others.
-    first = next(iter(devices.values()))
+    # What one has sent last may still be on its way to the others. A new device has what the server
+    # has.
+    first = server.device("new")
+    first.ask(settle=True)
     for path in ["counters/all", *(f"counters/{name}" for name in devices)]:
         number = first.number(path)
         ledger.check(path, number)
@@ -262,11 +264,15 @@ def compare(devices: dict[str, Device], ledger: Ledger) -> None:
             device.until(path, lambda fields: (fields or {}).get("n", 0) == number)
     for name in devices:
         path, photos = f"photos/{name}", []
+        wanted = first.document(path)
+        for device in devices.values():
+            device.until(path, lambda fields: fields == wanted)
         for device in devices.values():
             if device.document(path) is not None:
                 photos.append(hashlib.sha256(device.photo(path)).digest())
         expect(len(set(photos)) <= 1, f"{path} differs")
         expect(len(photos) in (0, len(devices)), f"{path} is on {len(photos)} devices")
+    first.stop()
 
 
 def kill_at_random(program: str, directory: str, kills: int) -> None:
@@ -319,7 +325,7 @@ def kill_at_random(program: str, directory: str, kills: int) -> None:
         thread.join()
     if failures:
         raise failures[0]
-    compare(devices, ledger)
+    compare(server, devices, ledger)
     for device in devices.values():
         device.stop()
     expect(server.stop() == 0, "the server ended well")
@@ -420,7 +426,7 @@ def soak(program: str, directory: str, minutes: float) -> None:
         thread.join()
     if failures:
         raise failures[0]
-    compare(devices, ledger)
+    compare(server, devices, ledger)
     words = []
     for name in devices:
         half = [sample[name] for sample in samples[len(samples) // 4:]]

@@ -21,6 +21,8 @@
     ///
     /// - Throws: when there is none.
     func session(_ id: String, in bucket: String) async throws -> UploadSession {
+      // Another process may have taken the last stretch.
+      if database.isOnStore { try await database.refresh() }
       guard UploadSession.isID(id),
         let session = UploadSession(
           id: id, try await document(id).getDocument().data()),
