@@ -37,7 +37,8 @@ struct PipelineScanner {
     while true {
       while let next = peek, next.properties.isWhitespace { position += 1 }
       guard let next = peek else { return tokens }
-      tokens.append((try token(next), position))
+      let start = position
+      tokens.append((try token(next), start))
     }
   }
 

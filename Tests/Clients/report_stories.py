@@ -33,7 +33,7 @@ REPORTS = [
     ("groups with more than ten books", "books | aggregate n = count() by author | where n > 10",
      "select author, count(*) n from books group by author having count(*) > 10", False),
     ("all decades there are", "books | distinct decade = year / 10 * 10",
-     "select distinct {floor} decade from books", False),
+     "select distinct {floor} as decade from books", False),
     ("how often each tag is used", "books | unnest tags as tag | aggregate n = count() by tag",
      "select tag, count(*) n from tags group by tag", False),
     ("books with their authors",
@@ -95,7 +95,7 @@ def asked(connection, sql):
 
 def piped(program, database, pipeline):
     said = subprocess.run(
-        [program, "pipe", database, pipeline, "--format", "ndjson"], capture_output=True, text=True, check=True
+        [program, "pipe", database, pipeline, "--format", "jsonl"], capture_output=True, text=True, check=True
     )
     rows = [json.loads(line) for line in said.stdout.splitlines()]
     for row in rows:

@@ -53,7 +53,7 @@ import Testing
     let mistake = try await bench.ask(
       "POST", "report", #"{"pipeline": "books | where 제목 = \"온돌\" | limits 3"}"#)
     #expect(mistake.status == 400)
-    #expect(mistake.text.contains(#""offset":35"#), "\(mistake.text)")
+    #expect(mistake.text.contains(#""offset":34"#), "\(mistake.text)")
     #expect(mistake.text.contains("is no stage"))
     for wrong in [
       "{}", #"{"pipeline": 3}"#, #"{"pipeline": "books", "explain": "x"}"#,

@@ -375,11 +375,11 @@ private final class UnionOperator: RowSink {
 
   func finish() throws(DatabaseError) {
     if !isFull {
+      let forwarding = Forwarding(next)
       do throws(DatabaseError) {
-        try other.run(into: Forwarding(next))
+        try other.run(into: forwarding)
       } catch {
-        // One of a later stage has its place already.
-        throw error.message.hasPrefix("the stage ") ? error.inUnion : error
+        throw forwarding.isFailureOfNext ? error : error.inUnion
       }
     }
     try next.finish()
@@ -388,12 +388,20 @@ private final class UnionOperator: RowSink {
   /// Passes rows on, and leaves the end to the stage that it belongs to.
   private final class Forwarding: RowSink {
     private let next: any RowSink
+    private(set) var isFailureOfNext = false
 
     init(_ next: any RowSink) {
       self.next = next
     }
 
-    func take(_ row: PipelineRow) throws(DatabaseError) -> Bool { try next.take(row) }
+    func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
+      do throws(DatabaseError) {
+        return try next.take(row)
+      } catch {
+        isFailureOfNext = true
+        throw error
+      }
+    }
 
     func finish() {}
   }

@@ -213,10 +213,6 @@ import Testing
     #expect(try await updates.next()?.map { $0.data() } == [["n": 3]])
     try await database.document("authors/x").updateData(["name": "Eve"])
     #expect(try await updates.poll() == nil)
-    let all = database.pipeline().allDocuments()
-    var refused = all.snapshots.makeAsyncIterator()
-    let error = await #expect(throws: DatabaseError.self) { try await refused.next() }
-    #expect(error?.code == .unimplemented)
   }
 
   // MARK: - Refusals
