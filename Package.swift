@@ -151,14 +151,14 @@ let package = Package(
     .target(
       name: "OndolMapping",
       dependencies: [
-        "Ondol", "OndolWire",
+        "Ondol", "OndolWire", .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: ofProtocol),
       ]),
     // Devices of that server, or of Google's. Its files are empty without the trait.
     .target(
       name: "OndolSync",
       dependencies: [
-        "Ondol", "OndolMapping", "OndolWire",
+        "Ondol", "OndolEngine", "OndolMapping", "OndolPlatform", "OndolWire",
         .product(name: "Crypto", package: "swift-crypto"),
         // HTTP, for the contents of documents.
         .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
@@ -252,8 +252,9 @@ let package = Package(
     .testTarget(
       name: "SyncTests",
       dependencies: [
-        "Ondol", "OndolEngine", "OndolMapping", "OndolServer", "OndolServerTestKit", "OndolSync",
-        "OndolTestKit", "OndolWire", .product(name: "Logging", package: "swift-log"),
+        "Ondol", "OndolEngine", "OndolMapping", "OndolPlatform", "OndolServer",
+        "OndolServerTestKit", "OndolSync", "OndolTestKit", "OndolWire",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "GRPCCore", package: "grpc-swift-2", condition: .when(traits: ["Sync"])),
         .product(
           name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Sync"])),

@@ -44,6 +44,13 @@
 
     /// The query's message, with a server's names.
     func target(in database: DatabaseName) -> WireTarget.QueryTarget {
+      Self.sent(target, to: database)
+    }
+
+    /// A stored message, with a server's names.
+    static func sent(
+      _ target: WireTarget.QueryTarget, to database: DatabaseName
+    ) -> WireTarget.QueryTarget {
       QueryWire.renamed(target, from: OutboxEntry.stored.database, to: database)
     }
 

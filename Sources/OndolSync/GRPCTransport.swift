@@ -12,26 +12,54 @@
 
   /// Connects to a server.
   final class GRPCTransport: SyncTransport {
-    private let client: GRPCClient<HTTP2ClientTransport.Posix>
+    private typealias Client = GRPCClient<HTTP2ClientTransport.Posix>
+
+    /// A connection that is kept open.
+    private struct Connection: Sendable {
+      let client: Client
+      let task: Task<Void, Never>
+
+      init(to server: SyncServer) throws {
+        let transport = try HTTP2ClientTransport.Posix(
+          target: .dns(host: server.place.host, port: server.place.port),
+          transportSecurity: server.place.isSecure ? .tls : .plaintext,
+          config: .defaults { config in
+            // A phone's network vanishes without a word.
+            config.connection.keepalive = .init(
+              time: .seconds(30), timeout: .seconds(10), allowWithoutCalls: false)
+            config.backoff = .init(
+              initial: .milliseconds(500), max: .seconds(5), multiplier: 1.6, jitter: 0.2)
+          })
+        let client = GRPCClient(transport: transport)
+        self.client = client
+        task = Task {
+          // Its errors are those of the streams.
+          try? await client.runConnections()
+        }
+      }
+
+      func end() {
+        client.beginGracefulShutdown()
+        task.cancel()
+      }
+    }
+
+    private struct State: Sendable {
+      var connection: Connection
+      var isOver = false
+    }
+
+    private let server: SyncServer
     private let storage: StorageConnection?
     /// What each call says beside its messages.
     private let routing: Metadata
-    private let task: Task<Void, Never>
+    private let state: Guarded<State>
+
+    private var client: Client { state.withLock(\.connection.client) }
 
     /// - Throws: when the address cannot be used.
     init(to server: SyncServer) throws {
-      let transport = try HTTP2ClientTransport.Posix(
-        target: .dns(host: server.place.host, port: server.place.port),
-        transportSecurity: server.place.isSecure ? .tls : .plaintext,
-        config: .defaults { config in
-          // A phone's network vanishes without a word.
-          config.connection.keepalive = .init(
-            time: .seconds(30), timeout: .seconds(10), allowWithoutCalls: false)
-          config.backoff = .init(
-            initial: .milliseconds(500), max: .seconds(5), multiplier: 1.6, jitter: 0.2)
-        })
-      let client = GRPCClient(transport: transport)
-      self.client = client
+      self.server = server
       storage = server.storage.map { StorageConnection(place: $0) }
       // By these, Google's servers find the one that has the database.
       let name = PercentCoding.encoded("\(server.name)") { _, _ in false }
@@ -41,16 +69,27 @@
           "google-cloud-resource-prefix": "\(server.name)",
           "x-goog-request-params": "database=\(name)",
         ] : [:]
-      task = Task {
-        // Its errors are those of the streams.
-        try? await client.runConnections()
+      state = Guarded(State(connection: try Connection(to: server)))
+    }
+
+    func renew() {
+      // The address could be used before.
+      guard let new = try? Connection(to: server) else { return }
+      let old = state.withLock { state in
+        guard !state.isOver else { return new }
+        defer { state.connection = new }
+        return state.connection
       }
+      old.end()
     }
 
     func close() async {
-      client.beginGracefulShutdown()
-      task.cancel()
-      await task.value
+      let connection = state.withLock { state in
+        state.isOver = true
+        return state.connection
+      }
+      connection.end()
+      await connection.task.value
     }
 
     private func metadata(_ credential: String?) -> Metadata {

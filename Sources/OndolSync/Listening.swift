@@ -21,7 +21,7 @@
     func listen() async {
       var backoff = Backoff()
       while !Task.isCancelled {
-        guard !follows.isEmpty || !answered.isEmpty else {
+        guard !follows.isEmpty || !answered.isEmpty || !held.isEmpty else {
           await listenBell.wait()
           continue
         }
@@ -32,7 +32,7 @@
           if note(failure: error) { continue }
         }
         guard !Task.isCancelled else { return }
-        await listenBell.wait(atMost: backoff.pause(environment), in: environment)
+        await rest(listenBell, &backoff)
       }
     }
 
@@ -41,6 +41,8 @@
       let (stream, requests) = AsyncStream.makeStream(of: WireListenRequest.self)
       gathering = Gathering(values)
       self.requests = requests
+      heldBefore = Set(held.keys)
+      isFirstMoment = true
       defer {
         self.requests = nil
         requests.finish()
@@ -76,6 +78,8 @@
 
     /// Commits a moment.
     private func show(as time: Timestamp, _ token: [UInt8]) async throws {
+      let decided = decided(as: time, isAsked: isFirstMoment || gathering.isProbing)
+      isFirstMoment = false
       let refreshed = gathering.refreshed
       var moment = gathering.takeMoment(time, token)
       for (follow, seen) in refreshed where (follows[follow.number]?.count ?? 0) > 0 {
@@ -88,7 +92,10 @@
       let names = Set(finished.map(\.name))
       answered.removeAll { names.contains($0.name) }
       update(known)
+      // What relies on them can be sent.
+      if !finished.isEmpty { sendBell.ring() }
       for wrong in gathering.goOn(with: follows) { restart(wrong) }
+      try await mergeHeld(decided: decided)
       if !answered.isEmpty { probeBell.ring() }
       tell()
     }
@@ -129,7 +136,7 @@
 
     // MARK: - Moments on demand
 
-    /// Asks for a moment when answered writes wait and nothing happens.
+    /// Asks for a moment when answered or refused writes wait and nothing happens.
     func probe() async {
       while !Task.isCancelled {
         await probeBell.wait()
@@ -140,9 +147,10 @@
     }
 
     private func askForMoment() {
-      guard let requests, !gathering.isProbing, let path = answered.first?.paths.first else {
-        return
-      }
+      guard let requests, !gathering.isProbing,
+        let path = answered.first?.paths.first ?? held.first?.value.path
+      else { return }
+      heldBefore.formUnion(held.keys)
       requests.yield(gathering.probe(path))
     }
   }

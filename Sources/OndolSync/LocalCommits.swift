@@ -43,7 +43,7 @@
     let database: Database
     let witness: SyncWitness
 
-    private func commit<R: Sendable>(
+    func commit<R: Sendable>(
       _ body: (Transaction) throws(DatabaseError) -> R
     ) async throws(DatabaseError) -> R {
       do {
@@ -63,7 +63,8 @@
     private func warm(_ paths: [DocumentPath]) async throws(DatabaseError) {
       for path in paths {
         _ = try await database.syncedRow(of: path).getDocument()
-        _ = try await database.document(path).getDocument()
+        // One that cannot be upgraded is in memory as well.
+        _ = try? await database.document(path).getDocument()
       }
     }
 
@@ -125,7 +126,7 @@
       row.follows.contains { !loading.contains($0) && follows[$0]?.isComplete == true }
     }
 
-    private func row(
+    func row(
       of path: DocumentPath, _ transaction: Transaction
     ) throws(DatabaseError) -> SyncedRow {
       SyncedRow(try transaction.getDocument(database.syncedRow(of: path)).data())
@@ -156,6 +157,8 @@
       case .left?: if new.follows.isEmpty { (new.base, new.updated) = (nil, nil) }
       case nil: break
       }
+      try settleSeen(row, new, finished, transaction)
+      new.ancestor = try ancestor(of: row, to: new, finished, transaction)
       new.waiting.removeAll { finished[$0] != nil }
       // Without waiting writes, the document itself is the base, and only what the server says of
       // it changes it.
@@ -167,8 +170,67 @@
       try show(new, transaction)
     }
 
+    /// Tells entries what they rely on that were made on what a write without conditions had left.
+    /// That is the server's state only if nobody else has changed the document before. If somebody
+    /// has, they rely on a state that is no more, so that the server refuses them.
+    private func settleSeen(
+      _ row: SyncedRow, _ new: SyncedRow, _ finished: [String: OutboxEntry],
+      _ transaction: Transaction
+    ) throws(DatabaseError) {
+      let later = row.waiting.filter { finished[$0] == nil }
+      guard !later.isEmpty else { return }
+      var entries: [OutboxEntry] = []
+      for name in row.waiting {
+        if let entry = finished[name] {
+          entries.append(entry)
+          continue
+        }
+        let stored = try transaction.getDocument(database.syncOutbox.document(name))
+        if stored.exists { entries.append(try OutboxEntry(stored)) }
+      }
+      let vague = entries.filter { !$0.determines(row.path) }
+      guard !vague.isEmpty else { return }
+      let done = entries.filter { finished[$0.name] != nil }.flatMap(\.writes)
+        .filter { $0.write.path == row.path }.map(\.write)
+      let expected =
+        done.isEmpty ? row.base : try play(done, on: row.base, at: row.path, transaction)
+      let former = row.updated.map { .updated($0) } ?? Reliance.absent
+      for entry in vague {
+        let isFinished = finished[entry.name] != nil
+        // It is not known yet how it leaves the document.
+        if !isFinished, expected == new.base { continue }
+        let update = isFinished && expected == new.base ? entry.update(of: row.path) : nil
+        for name in later {
+          try rely(
+            name, on: row.path, from: .after(entry.name), to: update ?? former, transaction)
+        }
+      }
+    }
+
+    /// The state that writes were made on that wait to be merged, once the server has another.
+    private func ancestor(
+      of row: SyncedRow, to new: SyncedRow, _ finished: [String: OutboxEntry],
+      _ transaction: Transaction
+    ) throws(DatabaseError) -> SyncedRow.Ancestor? {
+      guard row.ancestor != nil || new.updated != row.updated else { return nil }
+      var (done, mayMerge) = ([ClientWrite](), false)
+      for name in row.waiting {
+        if let entry = finished[name] {
+          done += entry.writes.filter { $0.write.path == row.path }.map(\.write)
+          continue
+        }
+        let stored = try transaction.getDocument(database.syncOutbox.document(name))
+        guard stored.exists else { continue }
+        if try OutboxEntry(stored).mergedPaths.contains(row.path) { mayMerge = true }
+      }
+      guard mayMerge else { return nil }
+      let base = row.ancestor.map(\.fields) ?? row.base
+      let state = done.isEmpty ? base : try play(done, on: base, at: row.path, transaction)
+      return state == new.base ? nil : SyncedRow.Ancestor(state)
+    }
+
     /// Makes the document what its row says, and writes the row, or forgets both.
-    private func show(
+    func show(
       _ row: SyncedRow, _ transaction: Transaction
     ) throws(DatabaseError) {
       let reference = database.syncedRow(of: row.path)
@@ -211,11 +273,12 @@
     }
 
     /// Tells later entries, which rely on how an entry leaves a document, when the server updated
-    /// it.
+    /// it. When the server's state may contain more than this device shows, they wait until it has
+    /// been seen.
     private func settle(
       _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: Transaction
     ) throws(DatabaseError) {
-      guard let update = entry.update(of: path) else { return }
+      guard let update = entry.update(of: path), entry.determines(path) else { return }
       var row = try row(of: path, transaction)
       if row.state == .after(entry.name) {
         // Later writes rely on the answer, and not on the entry.
@@ -223,28 +286,39 @@
         try transaction.setValues(row.fields, database.syncedRow(of: path))
       }
       for name in row.waiting where name != entry.name {
-        let reference = database.syncOutbox.document(name)
-        let stored = try transaction.getDocument(reference)
-        guard stored.exists else { continue }
-        var later = try OutboxEntry(stored)
-        var isChanged = false
-        for index in later.writes.indices
-        where later.writes[index].write.path == path
-          && later.writes[index].reliance == .after(entry.name)
-        {
-          later.writes[index].reliance = update
-          isChanged = true
-        }
-        if isChanged { try transaction.setValues(try later.fields().fields, reference) }
+        try rely(name, on: path, from: .after(entry.name), to: update, transaction)
       }
+    }
+
+    /// Has an entry rely on another state of a document, if it relies on this one.
+    func rely(
+      _ name: String, on path: DocumentPath, from old: Reliance, to new: Reliance,
+      _ transaction: Transaction
+    ) throws(DatabaseError) {
+      let reference = database.syncOutbox.document(name)
+      let stored = try transaction.getDocument(reference)
+      guard stored.exists else { return }
+      var entry = try OutboxEntry(stored)
+      var isChanged = false
+      for index in entry.writes.indices
+      where entry.writes[index].write.path == path && entry.writes[index].reliance == old {
+        entry.writes[index].reliance = new
+        isChanged = true
+      }
+      guard isChanged else { return }
+      let isFree = entry.isDelayed && entry.reliedOn.isEmpty
+      if isFree { entry.isDelayed = false }
+      try transaction.setValues(try entry.fields(isNew: isFree).fields, reference)
     }
 
     // MARK: - What the server refuses
 
     /// Takes back an entry that the server refuses, and all that rely on it. What they said goes to
     /// the rejections.
+    ///
+    /// - Parameter client: what the server has answered, if this is an answer.
     func takeBack(
-      _ entry: OutboxEntry, for reason: Rejection.Reason, _ client: SyncClient
+      _ entry: OutboxEntry, for reason: Rejection.Reason, _ client: SyncClient? = nil
     ) async throws(DatabaseError) {
       let (count, bytes) = try await commit { (transaction) throws(DatabaseError) in
         var (refused, bytes) = ([OutboxEntry](), 0)
@@ -264,6 +338,13 @@
           for later in try followers(of: next, transaction) {
             waiting.append((later, .relied(on: entry.name)))
           }
+          for path in next.paths {
+            // What may be merged relies on the state before the refused entry from now on.
+            let before = next.writes.first { $0.write.path == path }?.reliance ?? Reliance.none
+            for name in try row(of: path, transaction).waiting where name != next.name {
+              try rely(name, on: path, from: .after(next.name), to: before, transaction)
+            }
+          }
         }
         let names = Set(refused.map(\.name))
         for path in Set(refused.flatMap(\.paths)).sorted() {
@@ -272,7 +353,7 @@
           row.waiting.removeAll { names.contains($0) }
           try show(row, transaction)
         }
-        try client.write(transaction, in: database)
+        try client?.write(transaction, in: database)
         return (refused.count, bytes)
       }
       witness.count(entries: -count, bytes: -bytes)
@@ -288,7 +369,7 @@
           let stored = try transaction.getDocument(database.syncOutbox.document(name))
           guard stored.exists else { continue }
           let later = try OutboxEntry(stored)
-          if later.reliedOn.contains(entry.name) { followers.append(later) }
+          if later.standsOrFalls(with: entry.name) { followers.append(later) }
         }
       }
       return followers
@@ -299,71 +380,79 @@
     ) throws(DatabaseError) -> [String: Value] {
       var states: [Rejection.State] = []
       for path in entry.paths {
-        let mine = try transaction.getDocument(database.document(path))
+        // Nil for one that its collection's schema cannot read.
+        let mine = try? transaction.getDocument(database.document(path))
         let row = try row(of: path, transaction)
         states.append(
           Rejection.State(
-            path: path, mine: mine.exists ? mine.data() : nil, theirs: row.base))
+            path: path, mine: mine.flatMap { $0.exists ? $0.data() : nil }, theirs: row.base))
       }
       return try Rejection.fields(of: entry, reason, states)
     }
 
     // MARK: - Follows
 
-    /// Writes the row of a new follow, and removes documents that only the device has.
+    /// Writes the row of a new follow, and removes documents that only the device has or puts them
+    /// into the outbox. All of it is one commit, so a cancelled call leaves nothing behind.
     ///
     /// - Returns: the follow; the one that asks the same, if there is one.
     func begin(
-      _ query: Query, removing: [DocumentPath]
+      _ query: Query, removing: [DocumentPath], uploading: [DocumentPath], session: String,
+      _ environment: Environment
     ) async throws(DatabaseError) -> FollowedQuery {
-      try await commit { (transaction) throws(DatabaseError) in
+      let names = uploading.map { _ in environment.randomName() }
+      let time = Timestamp(clock: environment.now())
+      try await warm(removing + uploading)
+      let (follow, count, bytes) = try await commit { (transaction) throws(DatabaseError) in
         // Numbers are never used again: rows of documents may still have that of an ended follow.
         let counter = database.syncClient.document("follows")
         let last = try transaction.getDocument(counter)["last"] as Int64? ?? 0
         let follow = try FollowedQuery(query, number: last + 1)
         for document in try transaction.getDocuments(database.syncFollows).documents {
           let other = try FollowedQuery(document)
-          if other.isSame(as: follow), !other.isEnding { return other }
+          if other.isSame(as: follow), !other.isEnding { return (other, 0, 0) }
         }
         try transaction.setValues(["last": .integer(follow.number)], counter)
         try transaction.setValues(try follow.fields(), database.followRow(follow.number))
         for path in removing where try row(of: path, transaction).isForgotten {
           try transaction.add(ClientWrite(path: path, .delete))
         }
-        return follow
+        var (count, bytes) = (0, 0)
+        for (path, name) in zip(uploading, names) {
+          guard let size = try upload(path, as: name, session, time, transaction) else { continue }
+          count += 1
+          bytes += size
+        }
+        return (follow, count, bytes)
       }
+      if count > 0 {
+        witness.count(entries: count, bytes: bytes)
+        witness.bell.ring()
+      }
+      return follow
     }
 
-    /// Puts documents that only the device has into the outbox.
-    func upload(
-      _ documents: [DocumentSnapshot], session: String, _ environment: Environment
-    ) async throws(DatabaseError) {
-      var entries: [OutboxEntry] = []
-      for document in documents {
-        let path = try DocumentPath(document.reference.path)
-        let write = ClientWrite(path: path, .replace(document.data()), condition: .exists(false))
-        let entry = OutboxEntry(
-          name: environment.randomName(), writes: [OutboxEntry.Write(write: write)],
-          session: session, time: Timestamp(clock: environment.now()), order: 0)
-        entries.append(entry)
-      }
-      let (count, bytes) = try await commit { [entries] (transaction) throws(DatabaseError) in
-        var (count, bytes) = (0, 0)
-        for entry in entries {
-          guard let path = entry.paths.first else { continue }
-          var row = try row(of: path, transaction)
-          guard row.isForgotten else { continue }
-          row.waiting = [entry.name]
-          count += 1
-          let (fields, size) = try entry.fields(isNew: true)
-          bytes += size
-          try transaction.setValues(row.fields, database.syncedRow(of: path))
-          try transaction.setValues(fields, database.syncOutbox.document(entry.name))
-        }
-        return (count, bytes)
-      }
-      witness.count(entries: count, bytes: bytes)
-      witness.bell.ring()
+    /// Puts a document that only the device has into the outbox.
+    ///
+    /// - Returns: the bytes of its entry; nil when it is gone, or the server knows of it.
+    private func upload(
+      _ path: DocumentPath, as name: String, _ session: String, _ time: Timestamp,
+      _ transaction: Transaction
+    ) throws(DatabaseError) -> Int? {
+      var row = try row(of: path, transaction)
+      let document = try transaction.getDocument(database.document(path))
+      guard row.isForgotten, document.exists else { return nil }
+      let write = ClientWrite(path: path, .replace(document.data()), condition: .exists(false))
+      let entry = OutboxEntry(
+        name: name, writes: [OutboxEntry.Write(write: write)], session: session, time: time,
+        order: 0)
+      row.waiting = [name]
+      let (fields, bytes) = try entry.fields(isNew: true)
+      try transaction.setValues(row.fields, database.syncedRow(of: path))
+      try transaction.setValues(fields, database.syncOutbox.document(name))
+      // Changes nothing, and has listeners learn that the document waits.
+      try transaction.add(ClientWrite(path: path, .patch([:], mask: [])))
+      return bytes
     }
 
     /// Writes the row of a follow that has its documents already.

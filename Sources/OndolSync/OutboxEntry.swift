@@ -5,6 +5,12 @@
 //   writes     array of bytes: each write as a message of the protocol
 //   reliances  array, one for each write: null for none; the server's time of the document's last
 //              update; the name of the entry that made the state; false for no document
+//   merging    array of integers: the places of writes that a merge may change, if there are any
+//   footprints text: what a transaction has read by queries, if it has (QueryFootprint)
+//   held       map, code, message and time: why the server refused an entry that waits to be merged,
+//              and as of when, if it has said that
+//   delayed    boolean: whether later entries may be sent before it, as it relies on one that waits to
+//              be merged
 //   session    text: the opening of the database that made it
 //   time       timestamp: when it was made, by this device's clock
 //   order      integer: its place among all entries, once the row was written again. Before that
@@ -37,6 +43,15 @@
     struct Write: Sendable {
       var write: ClientWrite
       var reliance = Reliance.none
+      /// Whether the write is merged with the server's state when it no longer relies on it.
+      var mayMerge = false
+    }
+
+    /// Why the server refused it.
+    struct Refusal: Sendable {
+      var reason: DatabaseError
+      /// The server's time of the newest commit that it knew; nil when it has not said that.
+      var time: Timestamp?
     }
 
     /// What the server said.
@@ -47,12 +62,20 @@
       var updates: [Timestamp?]
     }
 
-    let name: String
+    var name: String
     var writes: [Write]
     var session: String
     var time: Timestamp
     var order: Int64
     var answer: Answer?
+    /// What a transaction has read by queries, with stored names.
+    var footprints: [QueryFootprint] = []
+    /// Why the server refused it, while it waits to be merged.
+    var held: Refusal?
+    /// Whether later entries may be sent before it, because it relies on one that waits to be merged.
+    /// When it can be sent, it takes a place after all that may have been sent: the server knows a
+    /// device by the order of its entries.
+    var isDelayed = false
 
     /// The documents that it is about, each once, in the order of their first writes.
     var paths: [DocumentPath] {
@@ -65,6 +88,24 @@
       writes.compactMap { if case .after(let name) = $0.reliance { name } else { nil } }
     }
 
+    /// Whether it must be refused when another entry is.
+    func standsOrFalls(with name: String) -> Bool {
+      writes.contains { !$0.mayMerge && $0.reliance == .after(name) }
+    }
+
+    /// Whether the state in which the entry leaves a document follows from the state that this device
+    /// shows. Otherwise it also contains what others have written before it.
+    func determines(_ path: DocumentPath) -> Bool {
+      let own = writes.filter { $0.write.path == path }
+      if own.first?.reliance != Reliance.none { return true }
+      return own.contains { one in
+        switch one.write.change {
+        case .replace, .delete: true
+        case .patch, .verify: false
+        }
+      }
+    }
+
     /// When the server last updated a document that the entry wrote, as of its commit. Nil when the
     /// entry has no answer.
     func update(of path: DocumentPath) -> Reliance? {
@@ -72,6 +113,14 @@
         answer.updates.indices.contains(last)
       else { return nil }
       return answer.updates[last].map { .updated($0) } ?? .absent
+    }
+  }
+
+  extension OutboxEntry {
+    /// The documents that a merge may change.
+    var mergedPaths: [DocumentPath] {
+      var seen: Set<DocumentPath> = []
+      return writes.filter(\.mayMerge).map(\.write.path).filter { seen.insert($0).inserted }
     }
   }
 
@@ -84,6 +133,12 @@
     private enum Field {
       static let writes = "writes"
       static let reliances = "reliances"
+      static let merging = "merging"
+      static let footprints = "footprints"
+      static let held = "held"
+      static let delayed = "delayed"
+      static let code = "code"
+      static let message = "message"
       static let session = "session"
       static let time = "time"
       static let order = "order"
@@ -116,6 +171,26 @@
         self.writes.append(
           Write(write: try Self.stored.write(message), reliance: reliance))
       }
+      if case .array(let places)? = fields[Field.merging] {
+        for case .integer(let place) in places {
+          guard let index = Int(exactly: place), self.writes.indices.contains(index) else {
+            throw damaged
+          }
+          self.writes[index].mayMerge = true
+        }
+      }
+      if case .string(let text)? = fields[Field.footprints] {
+        footprints = try QueryFootprint.footprints(in: text)
+      }
+      isDelayed = fields[Field.delayed] == .boolean(true)
+      if case .map(let held)? = fields[Field.held], case .integer(let code)? = held[Field.code],
+        case .string(let message)? = held[Field.message]
+      {
+        let reason = DatabaseError(
+          DatabaseError.Code(rawValue: Int(clamping: code)) ?? .unknown, message)
+        self.held = Refusal(reason: reason)
+        if case .timestamp(let time)? = held[Field.time] { self.held?.time = time }
+      }
       guard case .timestamp(let answered)? = fields[Field.answered] else { return }
       guard case .array(let results)? = fields[Field.results], results.count == writes.count else {
         throw damaged
@@ -127,7 +202,7 @@
 
     /// The row's fields, and how many bytes the writes take.
     ///
-    /// - Parameter isNew: whether it is the first time; the row's version is then its place.
+    /// - Parameter isNew: whether the entry takes a new place, which is then the row's version.
     func fields(isNew: Bool = false) throws(DatabaseError) -> (fields: [String: Value], bytes: Int)
     {
       var (messages, bytes): ([Value], Int) = ([], 0)
@@ -147,6 +222,22 @@
       var contents: [Value] = []
       for content in self.contents { contents.append(.blob(try content.reference)) }
       if !contents.isEmpty { fields[Field.contents] = .array(contents) }
+      let merging = writes.indices.filter { writes[$0].mayMerge }
+      if !merging.isEmpty { fields[Field.merging] = .array(merging.map { .integer(Int64($0)) }) }
+      if !footprints.isEmpty {
+        let text = try QueryFootprint.text(of: footprints)
+        bytes += text.utf8.count
+        fields[Field.footprints] = .string(text)
+      }
+      if isDelayed { fields[Field.delayed] = .boolean(true) }
+      if let held {
+        var map: [String: Value] = [
+          Field.code: .integer(Int64(held.reason.code.rawValue)),
+          Field.message: .string(held.reason.message),
+        ]
+        map[Field.time] = held.time.map { .timestamp($0) }
+        fields[Field.held] = .map(map)
+      }
       if let answer {
         fields[Field.answered] = .timestamp(answer.time)
         fields[Field.results] = .array(answer.updates.map { $0.map { .timestamp($0) } ?? .null })

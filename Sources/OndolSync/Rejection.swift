@@ -5,6 +5,7 @@
 //   code       integer: why, as DatabaseError.Code
 //   message    text: the server's words
 //   reliedOn   text: the entry that was refused before, when that is the reason
+//   unmerged   text: the error of the rule for merges, when that is the reason
 //   isCopied   boolean: whether the reason is that the database was copied to another device
 //   time       timestamp: when the app made the commit, by this device's clock
 //   states     array of maps: path, mine and theirs of each document
@@ -28,6 +29,8 @@
       /// The database is a copy of another device's, which may have sent the commit. Sending it
       /// again could count it twice.
       case copiedDatabase
+      /// The rule that the app has given for merges has thrown this error.
+      case unmerged(String)
     }
 
     /// A document of the commit.
@@ -56,6 +59,7 @@
       static let message = "message"
       static let reliedOn = "reliedOn"
       static let isCopied = "isCopied"
+      static let unmerged = "unmerged"
       static let time = "time"
       static let states = "states"
       static let path = "path"
@@ -85,6 +89,8 @@
       }
       if fields[Field.isCopied] == .boolean(true) {
         reason = .copiedDatabase
+      } else if case .string(let error)? = fields[Field.unmerged] {
+        reason = .unmerged(error)
       } else if case .string(let name)? = fields[Field.reliedOn] {
         reason = .relied(on: name)
       } else if case .integer(let code)? = fields[Field.code],
@@ -115,6 +121,7 @@
         fields[Field.message] = .string(message)
       case .relied(let name): fields[Field.reliedOn] = .string(name)
       case .copiedDatabase: fields[Field.isCopied] = .boolean(true)
+      case .unmerged(let error): fields[Field.unmerged] = .string(error)
       }
       return fields
     }

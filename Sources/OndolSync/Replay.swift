@@ -1,6 +1,6 @@
 // Makes the visible state of a document: the server's, with the writes on top that wait. A write
 // whose condition the server's state no longer meets is left out, because the server will refuse
-// it.
+// it. One that is to be merged is shown by its fields until then.
 
 #if Sync
   import Ondol
@@ -19,7 +19,7 @@
     init(_ path: DocumentPath, base: [String: Value]?, updated: Timestamp?) {
       self.path = path
       exists = base != nil
-      state = updated.map { .updated($0) } ?? .absent
+      state = updated.map { .updated($0) } ?? Reliance.none
       writes = [ClientWrite(path: path, base.map { .replace($0) } ?? .delete)]
     }
 
@@ -38,11 +38,16 @@
       }
       self.exists = exists
       writes += own.map { $0.write.when(.none) }
-      state = entry.update(of: path) ?? .after(entry.name)
+      let update = entry.determines(path) ? entry.update(of: path) : nil
+      state = update ?? .after(entry.name)
     }
+
+    /// Plays writes, whatever they rely on.
+    mutating func play(_ others: [ClientWrite]) { writes += others.map { $0.when(.none) } }
 
     private func isMet(_ one: OutboxEntry.Write, _ exists: Bool) -> Bool {
       if case .exists(let expected) = one.write.condition, expected != exists { return false }
+      if one.mayMerge { return true }
       switch one.reliance {
       case .none: return true
       case .absent: return !exists

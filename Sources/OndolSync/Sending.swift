@@ -64,17 +64,18 @@
         } catch {
           if note(failure: error) { continue }
           guard !Task.isCancelled else { return }
-          await sendBell.wait(atMost: backoff.pause(environment), in: environment)
+          await rest(sendBell, &backoff)
         }
       }
     }
 
-    /// The names of entries without an answer, in the order of their commits.
+    /// The names of entries without an answer, in the order of their commits. Those that wait to be
+    /// merged are not among them.
     fileprivate func unanswered() async throws(DatabaseError) -> [String] {
       var entries: [(order: Int64, name: String)] = []
       for try await row in database.syncOutbox.query.documents {
         let entry = try OutboxEntry(row)
-        if entry.answer == nil { entries.append((entry.order, entry.name)) }
+        if entry.answer == nil, entry.held == nil { entries.append((entry.order, entry.name)) }
       }
       return entries.sorted { ($0.order, $0.name) < ($1.order, $1.name) }.map(\.name)
     }
@@ -97,14 +98,22 @@
       }
       let reason = DatabaseError(sync: error)
       // An error of this device's own refuses nothing.
-      guard error is RPCError, reason.isRefusal, let entry = await stream.oldest else {
+      guard let refusal = error as? RPCError, reason.isRefusal, let entry = await stream.oldest
+      else {
         throw error
       }
       backoff.reset()
       var next = client
       next.answered += 1
-      try await commits.takeBack(entry, for: .server(reason.code, reason.message), next)
-      client = next
+      if Self.mayMerge(entry, after: reason) {
+        let text = refusal.metadata[stringValues: "ondol-time"].first { _ in true }
+        let time = text.flatMap { Int64($0) }
+          .flatMap { try? Timestamp(microsecondsSince1970: $0) }
+        try await hold(entry, for: reason, at: time, next)
+      } else {
+        try await commits.takeBack(entry, for: .server(reason.code, reason.message), next)
+        client = next
+      }
       sent[entry.name] = nil
       answerBell.ring()
       tell()
@@ -116,12 +125,14 @@
     private func becomeAnother() async throws {
       client = SyncClient(id: environment.randomName())
       try await commits.write(client)
-      for name in try await unanswered() {
+      // What waits to be merged is in both copies as well.
+      for name in try await unanswered() + held.keys.sorted() {
         let row = try await database.syncOutbox.document(name).getDocument()
         guard row.exists else { continue }
         let entry = try OutboxEntry(row)
         sent[name] = nil
         if entry.session != session {
+          held[name] = nil
           try await commits.takeBack(entry, for: .copiedDatabase, client)
         }
       }
@@ -231,9 +242,13 @@
 
     /// Sends what has come since the entries were read.
     private func refill() async throws {
-      guard window.isOpen, window.queue.isEmpty, !window.isFilling else {
+      guard window.isOpen, !window.isFilling else {
         window.hasMissed = true
         return
+      }
+      guard window.queue.isEmpty else {
+        window.hasMissed = true
+        return try await fill()
       }
       let waiting = try await engine.unanswered()
       guard window.queue.isEmpty, !window.isFilling else {
@@ -312,7 +327,14 @@
           continue
         }
         // What it relies on must be answered first: the answer says when the server updated it.
-        if !entry.reliedOn.isEmpty, !window.names.isEmpty { return }
+        // The bell rings when it can be sent.
+        if !entry.reliedOn.isEmpty {
+          guard entry.isDelayed || window.names.isEmpty else { return }
+          let isDelayed = entry.isDelayed ? true : try await engine.commits.delayIfMerging(name)
+          guard isDelayed else { return }
+          window.queue.removeFirst()
+          continue
+        }
         if window.prepared != name, await !engine.exchange.isReady(entry.contents) {
           window.held = entry
           return engine.sendBell.ring()
@@ -340,7 +362,15 @@
       window.underWay.append(entry)
       window.names.insert(entry.name)
       await engine.noteSending(entry)
-      let name = "\(client.id):\(window.number):\(entry.name)"
+      var name = "\(client.id):\(window.number):\(entry.name)"
+      if !engine.isGoogles, !entry.footprints.isEmpty {
+        let footprints = entry.footprints.map { footprint in
+          var sent = footprint
+          sent.target = FollowedQuery.sent(footprint.target, to: engine.values.database)
+          return sent
+        }
+        name += ":" + (try QueryFootprint.text(of: footprints))
+      }
       requests.yield(
         .with {
           $0.writes = writes

@@ -46,6 +46,9 @@
       var isStopped = false
       var follows = FollowedCollections()
       var wholes = FollowedCollections()
+      /// Follows that are beginning and have no rows yet.
+      var beginning: [Int: FollowedQuery] = [:]
+      var next = 0
     }
 
     let database: Database
@@ -56,6 +59,7 @@
     private let stopping = Bell()
     private let stopped = Bell()
     private let state = Guarded(State())
+    private let network = Guarded<NetworkMonitor?>(nil)
 
     /// Begins to synchronise.
     ///
@@ -89,6 +93,7 @@
         await transport.close()
         throw error
       }
+      watchNetwork()
     }
 
     /// Begins to synchronise over streams that the caller supplies.
@@ -149,6 +154,12 @@
         witness.count(entries: 1, bytes: try entry.fields().bytes)
         entries.append(entry)
       }
+      var waiting: Set<DocumentPath> = []
+      for path in Set(entries.flatMap(\.paths)) {
+        let row = try await database.syncedRow(of: path).getDocument()
+        if SyncedRow(row.data())?.waiting.isEmpty == false { waiting.insert(path) }
+      }
+      try await database.noteSynchronised(waiting: Array(waiting))
       await engine.load(follows.filter { !$0.isEnding }, entries)
       for follow in follows where follow.isEnding { try await forget(follow) }
     }
@@ -168,7 +179,18 @@
       }
     }
 
+    /// Has the device try again at once when the system says that its network has changed.
+    private func watchNetwork() {
+      let monitor = NetworkMonitor { [weak self] in
+        guard let self else { return }
+        database.inBackground { await self.engine.wakeWhenOffline() }
+      }
+      network.withLock { $0 = monitor }
+      if state.withLock(\.isStopped) { monitor.cancel() }
+    }
+
     private func finish() {
+      network.withLock { $0 }?.cancel()
       state.withLock { $0.isStopped = true }
       database.detach(witness, leaving: absence)
       board.finish()
@@ -209,8 +231,9 @@
     ///   - existing: what happens to documents that only this device has.
     /// - Returns: the follow's number in ``SyncState/follows``.
     /// - Throws: `.unimplemented` for a query that Firestore's protocol cannot express;
-    ///   `.failedPrecondition` when there are documents and `existing` is `.refuse`, or after
-    ///   `stop()`; otherwise as reads and writes do.
+    ///   `.failedPrecondition` when there are documents and `existing` is `.refuse`, when they may
+    ///   be in a collection with a key of its own, or after `stop()`; otherwise as reads and writes
+    ///   do.
     /// - Complexity: O(documents of the query on this device).
     @discardableResult
     public func follow(
@@ -218,9 +241,16 @@
     ) async throws(DatabaseError) -> Int64 {
       try refuseWhenStopped()
       let query = source.query
+      try await database.refuseOwnKeys(of: try query.readSource())
       // From here on, what the app writes is written down.
-      let before = state.withLock { ($0.follows, $0.wholes) }
-      add(try FollowedQuery(query, number: 0))
+      let beginning = try FollowedQuery(query, number: 0)
+      let place = state.withLock { state in
+        state.next += 1
+        state.beginning[state.next] = beginning
+        return state.next
+      }
+      defer { state.withLock { _ = $0.beginning.removeValue(forKey: place) } }
+      add(beginning)
       do throws(DatabaseError) {
         let own = try await ownDocuments(of: query)
         guard own.isEmpty || existing != .refuse else {
@@ -234,18 +264,39 @@
           try DocumentPath(own.reference.path)
         }
         let follow = try await engine.commits.begin(
-          query, removing: existing == .replace ? paths : [])
-        if existing == .upload, !own.isEmpty {
-          try await engine.commits.upload(
-            own, session: engine.session, database.environment)
-        }
+          query, removing: existing == .replace ? paths : [],
+          uploading: existing == .upload ? paths : [], session: engine.session,
+          database.environment)
         await engine.begin(follow)
         return follow.number
       } catch {
-        state.withLock { ($0.follows, $0.wholes) = before }
-        witness.follow(before.0, wholes: before.1)
+        state.withLock { _ = $0.beginning.removeValue(forKey: place) }
+        await forgetFailed()
         throw error
       }
+    }
+
+    /// Watches only the collections of follows that exist, after a call that has failed.
+    private func forgetFailed() async {
+      // The caller's task may be cancelled, and reads with it.
+      let task = Task { [self] in try? await watchFollowed() }
+      await task.value
+    }
+
+    /// Watches the collections of all follows.
+    private func watchFollowed() async throws(DatabaseError) {
+      var (follows, wholes) = (FollowedCollections(), FollowedCollections())
+      for row in try await database.syncFollows.getDocuments().documents {
+        Self.add(try FollowedQuery(row), &follows, &wholes)
+      }
+      (follows, wholes) = state.withLock { [follows, wholes] state in
+        (state.follows, state.wholes) = (follows, wholes)
+        for beginning in state.beginning.values {
+          Self.add(beginning, &state.follows, &state.wholes)
+        }
+        return (state.follows, state.wholes)
+      }
+      witness.follow(follows, wholes: wholes)
     }
 
     /// The documents of a query that the server does not know of.
@@ -297,12 +348,7 @@
         try await engine.commits.leave(follow.number, next)
       }
       try await engine.commits.remove(follow)
-      var (follows, wholes) = (FollowedCollections(), FollowedCollections())
-      for row in try await database.syncFollows.getDocuments().documents {
-        Self.add(try FollowedQuery(row), &follows, &wholes)
-      }
-      state.withLock { ($0.follows, $0.wholes) = (follows, wholes) }
-      witness.follow(follows, wholes: wholes)
+      try await watchFollowed()
     }
 
     private static func add(
@@ -380,10 +426,47 @@
       try await dismiss(rejection)
     }
 
+    // MARK: - Conflicts
+
+    /// Gives the rule by which documents are merged that this device and others have changed in the
+    /// same fields, in collections with an id. Without a rule, the commit that reaches the server
+    /// last decides, field by field.
+    ///
+    /// ```swift
+    /// try await sync.merge(of: "notes") { base, mine, theirs in
+    ///   guard let mine, let theirs else { return mine ?? theirs }
+    ///   var merged = theirs
+    ///   merged["tags"] = union(mine["tags"], theirs["tags"])
+    ///   return merged
+    /// }
+    /// ```
+    ///
+    /// Give it directly after making the `Sync`, at each start of the app: it is code, and not
+    /// stored. Commits that were made under a rule, and meet a conflict while there is none, wait
+    /// until there is one; ``SyncState/collectionsToMerge`` names the collections. The rule's result
+    /// takes the place of what the commit meant, and waits in its stead.
+    ///
+    /// The rule is asked about writes that do not rely on what they have read: not about those of
+    /// transactions, with `ifVersion`, or that create a document. These are refused.
+    ///
+    /// - Parameters:
+    ///   - id: the collections' id: `notes` is also that of `users/ann/notes`.
+    ///   - rule: must depend on nothing but its arguments, because it may be asked again. It runs in
+    ///     a transaction, and must not use the database. When it throws, the commit becomes a
+    ///     rejection with the reason `.unmerged`. Nil has all commits merged by fields, also those
+    ///     that wait for a rule.
+    /// - Throws: as writes do.
+    public func merge(of id: String, by rule: MergeRule?) async throws(DatabaseError) {
+      try refuseWhenStopped()
+      witness.merges.set(rule, of: id)
+      try await engine.mergeHeld(decided: [])
+    }
+
     // MARK: - Network and user
 
     /// Tries to reach the server at once, and not after a pause: for an app that knows that the
-    /// network is back.
+    /// server is back. The device learns of its own network from the system, on Linux and on
+    /// Apple's systems.
     public func reconnect() async { await engine.wake() }
 
     /// Identifies as another user from now on; nil for nobody. Waiting writes are sent as the new

@@ -47,6 +47,8 @@
 
     private var credentials: (any SyncSession)?
     private var isRefused = false
+    /// Counts calls that want an attempt at once.
+    private var wakes = 0
 
     // MARK: - What is followed
 
@@ -63,6 +65,11 @@
     var client: SyncClient
     /// Entries that the server has committed and has not shown.
     var answered: [OutboxEntry] = []
+    /// Entries that wait to be merged.
+    var held: [String: HeldEntry] = [:]
+    /// Those of them that were refused before the next moment that was asked for.
+    var heldBefore: Set<String> = []
+    var isFirstMoment = false
     /// Entries that the server may have and has not answered.
     var sent: [String: Set<DocumentPath>] = [:]
     nonisolated let answerBell = Bell()
@@ -95,7 +102,11 @@
       self.follows = Dictionary(
         follows.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
       for entry in entries {
-        if entry.answer == nil {
+        if let refusal = entry.held, let path = entry.paths.first {
+          held[entry.name] = HeldEntry(path: path, time: refusal.time)
+        } else if entry.answer == nil {
+          // What relies on an earlier entry is sent after that one's answer.
+          guard entry.reliedOn.isEmpty else { continue }
           sent[entry.name] = Set(entry.paths)
         } else {
           answered.append(entry)
@@ -128,9 +139,24 @@
 
     /// Tries again at once what failed.
     func wake() {
+      wakes += 1
+      if requests == nil, writing == nil { transport.renew() }
       listenBell.ring()
       sendBell.ring()
       contentBell.ring()
+    }
+
+    /// Tries again at once when the server could not be reached.
+    func wakeWhenOffline() {
+      if !board.newest.isOnline { wake() }
+    }
+
+    /// Waits until a bell rings, or for the next pause. When somebody has waked the device, pauses
+    /// begin from the shortest one.
+    func rest(_ bell: Bell, _ backoff: inout Backoff) async {
+      let before = wakes
+      await bell.wait(atMost: backoff.pause(environment), in: environment)
+      if wakes != before { backoff.reset() }
     }
 
     func credential() async throws -> String? {

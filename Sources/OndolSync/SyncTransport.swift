@@ -30,7 +30,15 @@
     ///   and the errors of connections.
     func call(_ credential: String?, _ request: StorageRequest) async throws -> StorageAnswer
 
+    /// Begins again with a new connection. To be called while no stream is open: a connection that
+    /// has failed pauses before it tries again.
+    func renew()
+
     /// Ends all connections, for good.
     func close() async
+  }
+
+  extension SyncTransport {
+    package func renew() {}
   }
 #endif

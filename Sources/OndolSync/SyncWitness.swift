@@ -1,9 +1,12 @@
 // Writes down what this device commits, in the same commits: the entry of the outbox, and for each
-// document the server's state that the write is made on. Nothing of it waits for a network.
+// document the server's state that the write is made on. Nothing of it waits for a network. What a
+// transaction has read by queries is written down as their footprints, where the device has all
+// documents that they can find.
 
 #if Sync
   import Ondol
   import OndolEngine
+  import OndolMapping
 
   /// The witness of a synchronised database's commits.
   final class SyncWitness: CommitWitness {
@@ -24,6 +27,7 @@
     private let session: String
     private let limits: Limits
     private let state = Guarded(State())
+    let merges = MergeHandlers()
     /// Rings when an entry was committed.
     let bell = Bell()
     private let board: StateBoard
@@ -57,6 +61,8 @@
 
     // MARK: - CommitWitness
 
+    var followed: FollowedCollections { state.withLock(\.collections) }
+
     func concerns(_ path: DocumentPath) -> Bool {
       state.withLock { $0.collections.contains(path) }
     }
@@ -79,14 +85,26 @@
         name: environment.randomName(), writes: [], session: session,
         time: Timestamp(clock: environment.now()), order: 0)
       var rows = WitnessedState(commit, entry.name)
-      let read = Set(commit.read)
+      var read = Set(commit.read)
+      for query in commit.queries {
+        let found = try commit.documents(of: query)
+        read.formUnion(found)
+        if let footprint = try footprint(of: query, found, wholes, commit) {
+          entry.footprints.append(footprint)
+        }
+      }
       for seen in commit.writes {
         let path = seen.write.path
         let isFirst = try rows.wait(for: path)
-        let isStrict = isFirst && (seen.reliesOnState || read.contains(path))
-        entry.writes.append(
-          OutboxEntry.Write(
-            write: seen.write, reliance: isStrict ? rows.reliance(on: path, wholes) : .none))
+        let isStrict = seen.reliesOnState || read.contains(path)
+        var write = OutboxEntry.Write(write: seen.write)
+        if isFirst, isStrict || merges.concern(seen.write) {
+          write.reliance = rows.reliance(on: path, wholes)
+          write.mayMerge = !isStrict && write.reliance != .none
+        } else if !isFirst {
+          write.mayMerge = entry.writes.contains { $0.mayMerge && $0.write.path == path }
+        }
+        entry.writes.append(write)
       }
       // What was read and not written must still be as it was, too.
       for path in read.sorted() where concerns(path) && !rows.isWritten(path) {
@@ -98,6 +116,45 @@
       let (fields, size) = try entry.fields(isNew: true)
       let row = DocumentPath(unchecked: [Database.outboxID, entry.name])
       return WitnessedRows(rows.writes + [ClientWrite(path: row, .replace(fields))], bytes: size)
+    }
+
+    /// What the server compares; nil for a query of documents that this device need not have.
+    private func footprint(
+      of query: Query, _ found: [DocumentPath], _ wholes: FollowedCollections,
+      _ commit: WitnessedCommit
+    ) throws(DatabaseError) -> QueryFootprint? {
+      let source = try query.readSource()
+      let isFollowed =
+        switch source {
+        case .collection(let path): wholes.contains(path)
+        case .group(let id): wholes.contains(group: id)
+        }
+      guard isFollowed else { return nil }
+      guard found.count <= QueryFootprint.mostDocuments else {
+        throw Self.tooMany(found.count, source)
+      }
+      do throws(DatabaseError) {
+        return QueryFootprint(try FollowedQuery(query, number: 0).target, found: found)
+      } catch {
+        guard error.code == .unimplemented else { throw error }
+      }
+      // The protocol cannot ask it. So no document of the collection may come or go.
+      let all = query.ofWholeSource
+      let everything = try commit.documents(of: all)
+      guard everything.count <= QueryFootprint.mostDocuments else {
+        throw Self.tooMany(everything.count, source)
+      }
+      return QueryFootprint(try FollowedQuery(all, number: 0).target, found: everything)
+    }
+
+    private static func tooMany(
+      _ count: Int, _ source: QueryDescription.Source
+    ) -> DatabaseError {
+      DatabaseError(
+        .resourceExhausted,
+        "a transaction's query of a followed collection concerns \(count) documents, and a server"
+          + " compares \(QueryFootprint.mostDocuments)",
+        suggestion: "read fewer of them, or before the transaction", path: source.text)
     }
   }
 
@@ -139,7 +196,8 @@
     /// does not know whether the server has the document.
     func reliance(on path: DocumentPath, _ wholes: FollowedCollections) -> Reliance {
       guard let reliance = reliances[path] else { return .none }
-      guard reliance == .absent else { return reliance }
+      // An absence that the server has answered is known as such.
+      guard reliance == .none else { return reliance }
       return wholes.contains(path) && rows[path]?.base == nil ? .absent : .none
     }
 
@@ -153,7 +211,7 @@
         row.waiting.append(entry)
         row.shown = nil
         rows[path] = row
-      } else if try commit.fields(at: path) != nil, reliances[path] == .absent {
+      } else if try commit.fields(at: path) != nil, reliances[path] == Reliance.none {
         return .none
       }
       return reliance(on: path, wholes)

@@ -8,6 +8,8 @@
 //   updated   timestamp: when the server last updated it; missing when it is not there
 //   base      map: its fields on the server, while writes wait; missing when it is not there
 //   waiting   array of texts: the entries of the outbox that are about it, in their order
+//   ancestor  map, or false for no document: the state that waiting writes were made on, when the
+//             base is another and they are to be merged with it
 //   shown     which state is shown, unless it is the last of these entries': timestamp, when the
 //             server updated it; false, not there; text, an earlier entry
 
@@ -22,13 +24,29 @@
     var updated: Timestamp?
     var base: [String: Value]?
     var waiting: [String] = []
+    /// The state that writes were made on that are to be merged with the base; nil when it is the
+    /// base, or nothing is to be merged.
+    var ancestor: Ancestor?
     /// The state that is shown; nil for what the last waiting entry has made.
     var shown: Reliance?
 
-    /// What a write relies on that is made for the document as the device shows it.
+    /// A document, or that there was none.
+    enum Ancestor: Sendable, Hashable {
+      case document([String: Value])
+      case nothing
+
+      init(_ fields: [String: Value]?) { self = fields.map { .document($0) } ?? .nothing }
+
+      var fields: [String: Value]? {
+        if case .document(let fields) = self { fields } else { nil }
+      }
+    }
+
+    /// What a write relies on that is made for the document as the device shows it. None when the
+    /// device does not know whether the server has the document: it may be in no follow.
     var state: Reliance {
       if let shown { return shown }
-      return waiting.last.map { .after($0) } ?? updated.map { .updated($0) } ?? .absent
+      return waiting.last.map { .after($0) } ?? updated.map { .updated($0) } ?? Reliance.none
     }
 
     /// Whether the device has no reason to keep the document.
@@ -46,6 +64,7 @@
       static let updated = "updated"
       static let base = "base"
       static let waiting = "waiting"
+      static let ancestor = "ancestor"
       static let shown = "shown"
     }
 
@@ -65,6 +84,11 @@
       if case .array(let waiting)? = fields[Field.waiting] {
         self.waiting = waiting.compactMap { if case .string(let name) = $0 { name } else { nil } }
       }
+      switch fields[Field.ancestor] {
+      case .map(let fields)?: ancestor = .document(fields)
+      case .boolean(false)?: ancestor = .nothing
+      default: break
+      }
       shown = fields[Field.shown].flatMap { Reliance($0) }
     }
 
@@ -77,6 +101,9 @@
       if !waiting.isEmpty {
         fields[Field.base] = base.map { .map($0) }
         fields[Field.waiting] = .array(waiting.map { .string($0) })
+        fields[Field.ancestor] = ancestor.map { ancestor in
+          ancestor.fields.map { .map($0) } ?? .boolean(false)
+        }
         fields[Field.shown] = shown?.value
       }
       return fields

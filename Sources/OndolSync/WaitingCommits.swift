@@ -46,6 +46,7 @@
       switch self {
       case .server(let code, let message): "\(code): \(message)"
       case .relied(let other): "it relies on \(other), which was refused"
+      case .unmerged(let error): "the rule for merges has failed: \(error)"
       case .copiedDatabase: "this database is a copy, and the other one may have sent it"
       }
     }

@@ -28,6 +28,9 @@
     public var waitingWrites = 0
     /// What is followed, in the order in which it was begun.
     public var follows: [Followed] = []
+    /// The ids of collections whose rule for merges is missing, so that commits wait: see
+    /// ``Sync/merge(of:by:)``.
+    public var collectionsToMerge: [String] = []
     /// Why the server was not reached at the last attempt, or why it sends us away; nil when all is
     /// well.
     public var problem: DatabaseError?

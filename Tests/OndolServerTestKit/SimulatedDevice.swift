@@ -266,14 +266,28 @@
       let sync = try await Sync(
         database, over: transport, to: DatabaseName(project: "p", id: "(default)"),
         bucket: "p.appspot.com", isGoogles: isGoogles, options: syncOptions)
+      try await sync.merge(of: "merged", by: Self.joinLines)
       for follow in Self.follows(of: database) { try await sync.follow(follow) }
       let life = DeviceLife(database, sync, transport)
       state.withLock { $0.life = life }
     }
 
     /// The collections that devices follow. Of the last one, only a part.
-    static let collections = ["counters", "made", "pairs", "tally", "photos", "notes"]
+    static let collections = [
+      "counters", "made", "pairs", "tally", "photos", "merged", "bookings", "slots", "notes",
+    ]
     static let noteLimit: Int64 = 6
+
+    /// Keeps the lines of both sides.
+    private static let joinLines: MergeRule = { _, mine, theirs in
+      guard let mine, let theirs else { return mine ?? theirs }
+      var merged = theirs
+      let lines = (theirs["lines"]?.array ?? []) + (mine["lines"]?.array ?? [])
+      var (seen, joined) = (Set<Value>(), [Value]())
+      for line in lines where seen.insert(line).inserted { joined.append(line) }
+      merged["lines"] = .array(joined)
+      return merged
+    }
 
     static func follows(of database: Database) -> [Query] {
       collections.map { name in
@@ -393,6 +407,16 @@
         }
         request.writes.removeAll { write in
           if case .verify? = write.operation { !write.hasCurrentDocument } else { false }
+        }
+      case .forgottenMerges:
+        for index in request.writes.indices
+        where request.writes[index].update.name.contains("/merged/") {
+          request.writes[index].clearCurrentDocument()
+        }
+      case .forgottenFootprints:
+        let parts = String(decoding: request.streamToken, as: UTF8.self).split(separator: ":")
+        if parts.count == 4 {
+          request.streamToken = Data(parts.prefix(3).joined(separator: ":").utf8)
         }
       case .lostEntries:
         // A network that throws a write away and keeps the group.

@@ -5,9 +5,11 @@
 // The promises hold whatever happens. After quiet, every device has what the server has of what it
 // follows, and keeps nothing else. An increment that a device has acknowledged counts exactly once.
 // A transaction made offline is one commit of the server or none. Of several creations of one
-// document one wins, and the others become rejections. No listener on a device ever sees half of a
-// commit of the server. Nothing is left in the outbox, or of states that are kept for waiting
-// writes.
+// document one wins, and the others become rejections. Documents that the app's rule merges lose no
+// line. Of transactions that found the same seat free one books it. What was taken and released is
+// free again, whoever did it. No listener on a device ever sees half of a commit of the server, or a
+// document that does not wait and is not the server's. Nothing is left in the outbox, or of states
+// that are kept for waiting writes.
 
 #if Server && Sync
   import GRPCCore
@@ -25,6 +27,9 @@
     case skippedCommits = "a device that comes back skips commits"
     case forgottenNames = "groups of writes lose their names"
     case forgottenReliances = "what transactions rely on is not checked"
+    case forgottenMerges = "merged writes overwrite what they have not seen"
+    case forgottenFootprints = "what transactions have read by queries is not checked"
+    case unmarkedWrites = "documents are not marked while they wait"
     case lostEntries = "a write is answered and not made"
     case keptDocuments = "documents that leave stay on devices"
     case lostContents = "a server forgets the bytes that it was sent"
@@ -36,6 +41,9 @@
   package struct SyncCounts: Sendable {
     package var increments = 0
     package var transactions = 0
+    /// Lines of documents that are merged.
+    package var lines = 0
+    package var bookings = 0
     package var rejections = 0
     /// Streams that broke.
     package var connections = 0
@@ -51,6 +59,8 @@
     package static func += (left: inout SyncCounts, right: SyncCounts) {
       left.increments += right.increments
       left.transactions += right.transactions
+      left.lines += right.lines
+      left.bookings += right.bookings
       left.rejections += right.rejections
       left.connections += right.connections
       left.deaths += right.deaths
@@ -67,9 +77,20 @@
     /// Transactions on the shared number.
     var counted = 0
     var unsureCounted = 0
+    /// Increments of the same number by thousands, which read nothing.
+    var bumped = 0
+    var unsureBumped = 0
     /// Creations of each document.
     var made: [String: Int] = [:]
     var unsureMade: [String: Int] = [:]
+    /// Lines of the document that is merged. A device whose document changed between its reading
+    /// and its writing removes what came in between on purpose.
+    var lines: Set<String> = []
+    var unsureLines: Set<String> = []
+    var removedLines: Set<String> = []
+    /// Bookings of each seat.
+    var booked: [Int: Int] = [:]
+    var unsureBooked: [Int: Int] = [:]
     var counts = SyncCounts()
   }
 
@@ -141,7 +162,7 @@
       do {
         try await commit([
           ServeClient.write("counters/a", 0), ServeClient.write("counters/b", 0),
-          ServeClient.write("tally/t", 0),
+          ServeClient.write("tally/t", 0), ServeClient.write("merged/k", 0),
         ])
         site.setFaults(true)
         try await live()
@@ -205,6 +226,7 @@
           try await commit([
             ServeClient.write("notes/n\(random.below(5))", random.below(10)),
             ServeClient.increment("counters/\(random.chance(1, in: 2) ? "x" : "y")"),
+            ServeClient.increment("merged/k"),
           ])
         }
       }
@@ -305,12 +327,17 @@
         for _ in 0..<random.below(80) { await Task.yield() }
         let life = try await device.life()
         do {
-          switch random.below(8) {
+          let name = "d\(device.number)-\(turn)"
+          switch random.below(13) {
           case 0, 1: try await increment(random.chance(1, in: 2) ? "a" : "b", life)
           case 2: try await count(life)
-          case 6: try await photograph(&random, "d\(device.number)-\(turn)", life)
-          case 7: try await look(life)
-          case 3: try await make("m\(random.below(4))", "d\(device.number)-\(turn)", life)
+          case 9: try await bump(life)
+          case 3: try await make("m\(random.below(4))", name, life)
+          case 4, 5: try await addLine(name, life)
+          case 6: try await book(random.below(3), name, life)
+          case 7, 8: try await take(name, "d\(device.number)", life)
+          case 10: try await photograph(&random, name, life)
+          case 11: try await look(life)
           default: try await note(&random, life)
           }
         } catch let error as DatabaseError {
@@ -371,6 +398,20 @@
       }
     }
 
+    private func bump(_ life: DeviceLife) async throws {
+      ledger.withLock { $0.unsureBumped += 1 }
+      var isUnsure = false
+      defer { if !isUnsure { ledger.withLock { $0.unsureBumped -= 1 } } }
+      do {
+        try await life.database.document("tally/t").updateData(["n": FieldValue.increment(1_000)])
+      } catch {
+        isUnsure = life.isOver
+        throw error
+      }
+      isUnsure = life.isOver
+      if !isUnsure { ledger.withLock { $0.bumped += 1 } }
+    }
+
     private func make(_ name: String, _ maker: String, _ life: DeviceLife) async throws {
       ledger.withLock { $0.unsureMade[name, default: 0] += 1 }
       var isUnsure = false
@@ -428,6 +469,86 @@
       ledger.withLock { $0.counts.contents += 1 }
     }
 
+    /// Adds a line to the merged document, as an app does that shows it in a text field.
+    private func addLine(_ line: String, _ life: DeviceLife) async throws {
+      let document = life.database.document("merged/k")
+      let known = Self.lines(try await document.getDocument().data())
+      ledger.withLock { _ = $0.unsureLines.insert(line) }
+      do {
+        let result = try await document.updateData(
+          ["lines": known + [line]], returning: .before)
+        guard !life.isOver else {
+          // The same may have happened, and nobody knows.
+          return ledger.withLock { $0.removedLines.formUnion($0.lines.union($0.unsureLines)) }
+        }
+        let between = Set(Self.lines(result.before?.data() ?? [:])).subtracting(known)
+        ledger.withLock { ledger in
+          ledger.removedLines.formUnion(between)
+          ledger.unsureLines.remove(line)
+          ledger.lines.insert(line)
+          ledger.counts.lines += 1
+        }
+      } catch {
+        ledger.withLock { ledger in
+          if life.isOver {
+            ledger.removedLines.formUnion(ledger.lines.union(ledger.unsureLines))
+          } else {
+            ledger.unsureLines.remove(line)
+          }
+        }
+        throw error
+      }
+    }
+
+    static func lines(_ fields: [String: Value]) -> [String] {
+      (fields["lines"]?.array ?? []).compactMap {
+        if case .string(let line) = $0 { line } else { nil }
+      }
+    }
+
+    /// Books a seat if a query finds no booking of it.
+    private func book(_ seat: Int, _ name: String, _ life: DeviceLife) async throws {
+      let bookings = life.database.collection("bookings")
+      ledger.withLock { $0.unsureBooked[seat, default: 0] += 1 }
+      var isUnsure = false
+      defer { if !isUnsure { ledger.withLock { $0.unsureBooked[seat, default: 0] -= 1 } } }
+      let isBooked: Bool
+      do {
+        isBooked = try await life.database.runTransaction { transaction in
+          let taken = bookings.whereField("seat", isEqualTo: seat)
+          guard try transaction.getDocuments(taken).isEmpty else { return false }
+          try transaction.setData(["seat": seat], forDocument: bookings.document(name))
+          return true
+        }
+      } catch {
+        isUnsure = life.isOver
+        throw error
+      }
+      isUnsure = life.isOver
+      guard !isUnsure, isBooked else { return }
+      ledger.withLock { ledger in
+        ledger.booked[seat, default: 0] += 1
+        ledger.counts.bookings += 1
+      }
+    }
+
+    /// Takes what nobody has, or releases what this device has. Each leaves a trace in its commit.
+    private func take(_ name: String, _ owner: String, _ life: DeviceLife) async throws {
+      let slot = life.database.document("slots/s")
+      try await life.database.runTransaction { transaction in
+        let found = try transaction.getDocument(slot)
+        if !found.exists {
+          try transaction.setData(["by": owner], forDocument: slot)
+        } else if found["by"] as String? == owner {
+          try transaction.deleteDocument(slot)
+        } else {
+          return
+        }
+        try transaction.setData(
+          ["takes": !found.exists], forDocument: life.database.document("slots/\(name)"))
+      }
+    }
+
     private func note(_ random: inout SeededRandom, _ life: DeviceLife) async throws {
       let note = life.database.document("notes/n\(random.below(5))")
       if random.chance(1, in: 4) {
@@ -453,8 +574,14 @@
         let isDone = try await withThrowingTaskGroup(of: Bool.self) { group in
           group.addTask { try await watch(device, life) }
           group.addTask {
+            try await watchMade(device, life)
+            return false
+          }
+          group.addTask {
             while !life.isOver, !Task.isCancelled {
-              guard executor.steps < mostSteps else { throw fault("no end comes") }
+              guard executor.steps < mostSteps else {
+                throw fault("no end comes: \(life.sync.currentState)")
+              }
               await executor.doze()
             }
             return false
@@ -463,6 +590,29 @@
           return try await group.next() ?? false
         }
         if isDone { return }
+      }
+    }
+
+    /// Watches documents that are made once: one that does not wait stays as it is.
+    private func watchMade(_ device: SimulatedDevice, _ life: DeviceLife) async throws {
+      var confirmed: [String: String] = [:]
+      let made = life.database.collection("made")
+      for try await snapshot in made.snapshots(includeMetadataChanges: true) {
+        var isAny = false
+        for document in snapshot.documents {
+          let isWaiting = document.metadata.hasPendingWrites && sabotage != .unmarkedWrites
+          isAny = isAny || isWaiting
+          guard !isWaiting, let maker = document["by"] as String? else { continue }
+          let before = confirmed.updateValue(maker, forKey: document.documentID)
+          guard before == nil || before == maker else {
+            throw fault(
+              "device \(device.number) saw \(document.documentID) by \(before ?? ""), confirmed,"
+                + " and then by \(maker)")
+          }
+        }
+        guard isAny == snapshot.metadata.hasPendingWrites || sabotage == .unmarkedWrites else {
+          throw fault("device \(device.number) saw marks that the result does not have")
+        }
       }
     }
 

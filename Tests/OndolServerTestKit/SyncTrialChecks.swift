@@ -55,6 +55,12 @@
     /// What a device keeps beside the documents.
     private func checkRows(of device: SimulatedDevice, _ life: DeviceLife) async throws {
       let database = life.database
+      for collection in SimulatedDevice.collections {
+        let metadata = try await database.collection(collection).getDocuments().metadata
+        guard !metadata.hasPendingWrites, metadata.isComplete else {
+          throw fault("device \(device.number) shows \(collection) as \(metadata)")
+        }
+      }
       let waiting = try await database.syncOutbox.getDocuments().documents
       guard waiting.isEmpty else {
         throw fault("device \(device.number) has \(waiting.count) entries in its outbox")
@@ -123,10 +129,41 @@
       if isGoogles { return }
       let counted = ledger.counted - rejections("tally/t")
       let most = counted + ledger.unsureCounted
-      guard counted <= most, (counted...most).contains(number("tally", "t")) else {
+      let number = number("tally", "t")
+      let bumps = ledger.bumped...(ledger.bumped + ledger.unsureBumped)
+      guard counted <= most, (counted...most).contains(number % 1_000),
+        bumps.contains(number / 1_000)
+      else {
         throw fault(
           "\(ledger.counted) transactions were acknowledged, \(ledger.unsureCounted) are unsure,"
-            + " \(rejections("tally/t")) were refused, and the number is \(number("tally", "t"))")
+            + " \(rejections("tally/t")) were refused, and the number is \(number)"
+            + " with \(bumps) thousands; refused: \(rejected.map(\.reason))")
+      }
+      let lines = Set(Self.lines(there["merged"]?["k"] ?? [:]))
+      let lost = ledger.lines.subtracting(ledger.removedLines).subtracting(lines)
+      guard rejections("merged/k") == 0, lost.isEmpty else {
+        throw fault(
+          "\(rejections("merged/k")) lines were refused, and \(lost.sorted()) of"
+            + " \(lines.sorted()) are lost; refused: \(rejected)")
+      }
+      for seat in 0..<3 {
+        let count = (there["bookings"] ?? [:]).values.count { $0["seat"]?.integer == Int64(seat) }
+        let refused = rejected.count { rejection in
+          rejection.documents.contains { document in
+            document.path.segments[0] == "bookings"
+              && document.mine?["seat"] == .integer(Int64(seat))
+          }
+        }
+        let won = (ledger.booked[seat] ?? 0) - refused
+        guard count <= 1, (won...max(won, won + (ledger.unsureBooked[seat] ?? 0))).contains(count)
+        else {
+          throw fault("seat \(seat) is booked \(count) times, of \(won) that were not refused")
+        }
+      }
+      let traces = (there["slots"] ?? [:]).filter { $0.key != "s" }.values
+      let taken = traces.count { $0["takes"] == true } - traces.count { $0["takes"] == false }
+      guard taken == (there["slots"]?["s"] == nil ? 0 : 1) else {
+        throw fault("taken \(taken) times, and is there: \(there["slots"]?["s"] ?? [:])")
       }
       for name in Set(ledger.made.keys).union(ledger.unsureMade.keys) {
         let won = (ledger.made[name] ?? 0) - rejections("made/\(name)")

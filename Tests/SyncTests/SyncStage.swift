@@ -105,6 +105,8 @@
       var credentials: [String?] = []
       var requests: [StorageRequest] = []
       var tamper: Tamper?
+      /// Rings when messages of listen streams go on, while they do not.
+      var holding: Bell?
     }
 
     /// Changes what the server's storage answers; the answer is lost when it throws.
@@ -153,6 +155,13 @@
 
     func mend() { state.withLock { $0.isCut = false } }
 
+    /// Keeps the messages of listen streams, and lets answers to writes pass.
+    func holdListening() { state.withLock { $0.holding = Bell() } }
+
+    private var gate: Bell? { state.withLock(\.holding) }
+
+    func releaseListening() { state.withLock { $0.holding.take() }?.ring() }
+
     /// Refuses streams with this token.
     func refuse(_ credential: String) { state.withLock { $0.refused = credential } }
 
@@ -174,7 +183,11 @@
     ) async throws {
       try open(credential)
       let context = context(WireFirestore.Method.Listen.descriptor)
-      try await pump(requests, receive) { [service] requests, answers in
+      let held: @Sendable (WireListenResponse) async throws -> Void = { [self] message in
+        await gate?.wait()
+        try await receive(message)
+      }
+      try await pump(requests, held) { [service] requests, answers in
         try await service.listen(request: requests, response: answers, context: context)
       }
     }

@@ -26,7 +26,7 @@ extension DocumentReference {
       (rows) throws(DatabaseError) in
       try DocumentReader(rows: rows).contents(of: path)
     }
-    return DocumentSnapshot(reference: self, contents: contents)
+    return DocumentSnapshot(reference: self, contents: contents).marked(in: database)
   }
 
   /// The document as of now, as a `Decodable` type.
@@ -41,6 +41,13 @@ extension DocumentReference {
     as type: Content.Type, decoder: DocumentDecoder = DocumentDecoder()
   ) async throws(DatabaseError) -> Content {
     try await getDocument().data(as: type, decoder: decoder)
+  }
+}
+
+extension DocumentSnapshot {
+  /// The document with what synchronisation knows of it now.
+  func marked(in database: Database) -> DocumentSnapshot {
+    database.observers.synced.isActive ? database.observers.synced.marked([self])[0] : self
   }
 }
 
@@ -140,7 +147,7 @@ struct DocumentReader {
       let contents = try reader.contents(of: path)
       documents.append(DocumentSnapshot(reference: reference, contents: contents))
     }
-    return documents
+    return database.observers.synced.marked(documents)
   }
 
   /// The catalog's entry of the document's collection, from the picture if that is right for these

@@ -17,9 +17,12 @@ final class CommitNote: Sendable {
   let content: Content
   /// The rows of the tree that it changed.
   let tree: [TreeRowChange]
+  /// What it changed for synchronisation; nil when it wrote nothing of it.
+  let synced: SyncedChanges?
 
-  init(_ content: Content, tree: [TreeRowChange] = []) {
+  init(_ content: Content, tree: [TreeRowChange] = [], synced: SyncedChanges? = nil) {
     self.content = content
     self.tree = tree
+    self.synced = synced
   }
 }

@@ -7,6 +7,9 @@ internal import OndolEngine
 
 /// Adds rows to the commits of documents that concern it.
 package protocol CommitWitness: AnyObject, Sendable {
+  /// The collections whose documents it sees. They cannot be dropped or renamed.
+  var followed: FollowedCollections { get }
+
   /// Whether it wants to see the writes of the document at a path.
   func concerns(_ path: DocumentPath) -> Bool
 
@@ -47,12 +50,25 @@ package struct WitnessedCommit {
   package let writes: [WitnessedWrite]
   /// The documents that a transaction has read, existing or not.
   package let read: [DocumentPath]
+  /// The queries whose results a transaction has read.
+  package let queries: [Query]
   fileprivate let rows: Rows
 
   /// The fields of a document before the commit; nil when there is none. The document may be one
   /// that no app can name.
   package func fields(at path: DocumentPath) throws(DatabaseError) -> [String: Value]? {
     try DocumentReader(rows: rows).contents(of: path)?.fields
+  }
+
+  /// The documents that a query finds before the commit, in the order of the result.
+  ///
+  /// - Throws: as `QuerySource.getDocuments()`.
+  /// - Complexity: as `QuerySource.getDocuments()`.
+  package func documents(of query: Query) throws(DatabaseError) -> [DocumentPath] {
+    var executor = try Executor(try query.select([]).shape.get(), in: query.database, rows)
+    var paths: [DocumentPath] = []
+    for document in try executor.documents() { paths.append(try document.reference.place.get()) }
+    return paths
   }
 }
 
@@ -75,7 +91,8 @@ extension WritePreparation {
     _ footprint: Footprint
   ) throws(DatabaseError) -> WitnessedRows? {
     guard let witness, !witnessed.isEmpty else { return nil }
-    let commit = WitnessedCommit(writes: witnessed, read: footprint.documents, rows: rows)
+    let commit = WitnessedCommit(
+      writes: witnessed, read: footprint.documents, queries: footprint.queries, rows: rows)
     guard let added = try witness.rows(for: commit) else { return nil }
     for write in added.writes { try apply(try write.compiled()) }
     return added
@@ -136,6 +153,28 @@ extension Database {
     _ = catalog.seat.exchange(witness, for: absent)
   }
 
+  /// Refuses what would change the documents of followed collections without a write that could be
+  /// sent to their server.
+  ///
+  /// - Parameters:
+  ///   - what: the change, such as "dropped".
+  ///   - pattern: the collection, with everything below it.
+  func refuseFollowed(
+    _ pattern: CollectionPattern, _ what: String
+  ) async throws(DatabaseError) {
+    guard let followed = catalog.witness?.followed, !followed.isEmpty else { return }
+    let known = try await read(try engineSnapshot()) { (rows) throws(DatabaseError) in
+      try rows.catalog.family(pattern.root, in: rows)?.collections.keys.map { $0 } ?? []
+    }
+    let all = known.filter { $0.isAtOrBelow(pattern) } + [pattern]
+    guard let one = all.first(where: { followed.contains(anyOf: $0) }) else { return }
+    throw DatabaseError(
+      .failedPrecondition,
+      "\(one) is kept equal to a server's, and cannot be \(what) on this device alone",
+      suggestion: "unfollow it first; or delete its documents, which the server then deletes",
+      path: "\(one)")
+  }
+
   /// Has writes to followed collections refused until somebody writes them down for the server.
   func refuseUnsynchronisedWrites() async throws(DatabaseError) {
     // A device has its database in a directory.
@@ -153,13 +192,13 @@ extension Database {
 /// Refuses to write documents whose witness is not there: nobody would write down the change, and
 /// the server would never have it.
 package final class AbsentWitness: CommitWitness {
-  private let collections: FollowedCollections
+  package let followed: FollowedCollections
 
   package init(_ collections: FollowedCollections) {
-    self.collections = collections
+    followed = collections
   }
 
-  package func concerns(_ path: DocumentPath) -> Bool { collections.contains(path) }
+  package func concerns(_ path: DocumentPath) -> Bool { followed.contains(path) }
 
   package func rows(for commit: WitnessedCommit) throws(DatabaseError) -> WitnessedRows? {
     throw DatabaseError(

@@ -52,6 +52,8 @@ struct CommitConsequences: Sendable {
   var searched: [SearchedIndex: Int] = [:]
   /// What a witness has added to it.
   var witnessed: WitnessedRows?
+  /// What it changes for synchronisation.
+  var synced: SyncedChanges?
 }
 
 extension Database {
@@ -221,6 +223,7 @@ extension Database {
     if let end = consequences.firstEnd { reap(by: end) }
     if !consequences.searched.isEmpty { searches.note(consequences.searched, in: self) }
     if consequences.releasesContents { self.contents.reclaimer.noteRelease() }
+    if let changes = consequences.synced { observers.synced.note(changes, at: receipt.sequence) }
     if let rows = consequences.witnessed { catalog.witness?.committed(rows) }
   }
 }

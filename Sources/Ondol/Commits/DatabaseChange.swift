@@ -54,6 +54,22 @@ public struct DatabaseChange: Sendable, Hashable {
   /// The collection that the commit renamed with everything below it, if it did. Its documents are
   /// not among `documents`, and keep their versions.
   public let renamedCollection: RenamedCollection?
+  /// Who made the commit: `.server` when synchronisation brought it.
+  public let origin: ChangeOrigin
+
+  init(
+    token: ChangeToken, time: Timestamp, documents: [Document], objects: [Object],
+    droppedCollection: String?, renamedCollection: RenamedCollection?,
+    origin: ChangeOrigin = .local
+  ) {
+    self.token = token
+    self.time = time
+    self.documents = documents
+    self.objects = objects
+    self.droppedCollection = droppedCollection
+    self.renamedCollection = renamedCollection
+    self.origin = origin
+  }
 
   /// The version that the commit gave to its documents.
   public var version: Version { Version(rawValue: token.point.sequence.rawValue) }
@@ -64,27 +80,41 @@ extension DatabaseChange {
   /// are unreadable because the keys of their collections are gone.
   init?(_ commit: LoggedCommit, in database: Database) throws(DatabaseError) {
     guard let content = try Self.content(of: commit, in: database) else { return nil }
-    token = ChangeToken(identity: database.engine.identity, point: commit.point)
-    time = Timestamp(unchecked: commit.point.time)
+    let token = ChangeToken(identity: database.engine.identity, point: commit.point)
+    let time = Timestamp(unchecked: commit.point.time)
     switch content {
     case .documents(let placed):
       let documents = placed.map(\.document)
       guard !documents.allSatisfy(\.isRecord) else { return nil }
-      self.documents = documents.filter { $0.storagePath == nil && !$0.isRecord }
-      objects = documents.compactMap { Object($0, in: database) }
-      droppedCollection = nil
-      renamedCollection = nil
+      self.init(
+        token: token, time: time,
+        documents: documents.filter { $0.storagePath == nil && !$0.isRecord },
+        objects: documents.compactMap { Object($0, in: database) }, droppedCollection: nil,
+        renamedCollection: nil, origin: ChangeOrigin(documents))
     case .dropped(let root):
-      documents = []
-      objects = []
-      droppedCollection = root
-      renamedCollection = nil
+      self.init(
+        token: token, time: time, documents: [], objects: [], droppedCollection: root,
+        renamedCollection: nil)
     case .renamed(let renaming):
-      documents = []
-      objects = []
-      droppedCollection = nil
-      renamedCollection = RenamedCollection(renaming)
+      self.init(
+        token: token, time: time, documents: [], objects: [], droppedCollection: nil,
+        renamedCollection: RenamedCollection(renaming))
     }
+  }
+}
+
+extension ChangeOrigin {
+  /// Synchronisation writes rows of its own with everything that it brings. A commit of the app has
+  /// such rows, too, and makes an entry of the outbox.
+  fileprivate init(_ documents: [DatabaseChange.Document]) {
+    let synced = documents.filter { document in
+      (try? document.reference.place.get()).map { SyncRows.isRoot($0.segments[0]) } ?? false
+    }
+    let isOwn = synced.contains { document in
+      guard let path = try? document.reference.place.get() else { return false }
+      return isSame(path.segments[0], SyncRows.outbox) && !document.before.exists
+    }
+    self = synced.isEmpty || isOwn ? .local : .server
   }
 }
 

@@ -209,6 +209,8 @@ private struct EndWalk: Sendable {
         return
       }
       last[index.keyspace] = walk.cursor.key.array
+      // Its server removes it.
+      if let witness = rows.catalog.witness, witness.concerns(entry.path) { continue }
       ended.append(
         DocumentWrite(
           path: entry.path, intent: WriteIntent(change: .delete, precondition: .isOver)))

@@ -13,6 +13,8 @@ struct Footprint: Sendable {
   private(set) var roots: Set<ExactText> = []
   /// The documents read, existing or not, for a witness of the commit.
   private(set) var documents: [DocumentPath] = []
+  /// The queries whose results were read, for a witness of the commit.
+  private(set) var queries: [Query] = []
 
   /// Adds a read of the document at `path`.
   ///
@@ -34,6 +36,11 @@ struct Footprint: Sendable {
   /// Records a document that was read for a witness, if there is one.
   mutating func note(_ path: DocumentPath, in rows: Rows) {
     if rows.catalog.seat.isOccupied { documents.append(path) }
+  }
+
+  /// Records a query that was read for a witness, if there is one.
+  mutating func note(_ query: Query, in rows: Rows) {
+    if rows.catalog.seat.isOccupied { queries.append(query) }
   }
 
   /// Adds everything that could change the result of a query: the documents it looks up, or

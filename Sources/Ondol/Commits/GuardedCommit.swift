@@ -49,7 +49,32 @@ package struct ProposedWrites {
   }
 }
 
+/// What a query must find when a client's writes are committed.
+package struct ExpectedResult: Sendable {
+  fileprivate let query: Query
+  fileprivate let isExpected: @Sendable ([DocumentPath]) -> Bool
+
+  /// - Parameter isExpected: whether the result may have these documents, in its order.
+  package init(of query: Query, _ isExpected: @escaping @Sendable ([DocumentPath]) -> Bool) {
+    self.query = query
+    self.isExpected = isExpected
+  }
+}
+
 extension Transaction {
+  /// Throws `.failedPrecondition` unless a query finds what is expected, before any write.
+  fileprivate func check(_ expected: ExpectedResult) throws(DatabaseError) {
+    var found: [DocumentPath] = []
+    for document in try getDocuments(expected.query).documents {
+      found.append(try document.reference.place.get())
+    }
+    guard expected.isExpected(found) else {
+      throw DatabaseError(
+        .failedPrecondition,
+        "other documents meet a query of the transaction now than those it was made for")
+    }
+  }
+
   /// Adds a client's write. It may be called again after it threw, as nothing was added then.
   ///
   /// - Parameters:
@@ -91,13 +116,18 @@ extension DatabaseError {
 }
 
 extension Database {
-  /// Commits a client's writes as `commit(_:as:durability:)` does, if a guard allows them.
+  /// Commits a client's writes as `commit(_:as:durability:)` does, if a guard allows them and
+  /// queries find what they must.
   ///
+  /// - Parameters:
+  ///   - guardian: nil when nobody needs to allow the writes.
+  ///   - expected: what queries must find before the writes.
   /// - Throws: as `commit(_:as:durability:)`, what the guard throws, and `.aborted` when other
   ///   commits changed what it had read a hundred times.
   /// - Complexity: as `runTransaction(attempts:durability:_:)`.
   package func commit(
-    _ writes: [ClientWrite], as group: WriteGroup? = nil, allowedBy guardian: some WriteGuard
+    _ writes: [ClientWrite], as group: WriteGroup? = nil, allowedBy guardian: (any WriteGuard)?,
+    expecting expected: [ExpectedResult] = []
   ) async throws(DatabaseError) -> ClientCommit {
     try await seeContents(of: writes)
     let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
@@ -110,6 +140,7 @@ extension Database {
           if let answer { return .repeated(answer) }
           record = group.write(at: now(), after: known)
         }
+        for one in expected { try transaction.check(one) }
         var (transformed, changes) = ([[Value]](), [ProposedWrites.Change]())
         for (write, compiled) in zip(writes.writes, writes.compiled) {
           let added = try transaction.add(

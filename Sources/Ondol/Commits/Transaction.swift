@@ -73,7 +73,7 @@ public final class Transaction {
     do throws(DatabaseError) {
       try footprint.add(path, in: base)
       let contents = try DocumentReader(rows: base).contents(of: path)
-      return DocumentSnapshot(reference: reference, contents: contents)
+      return DocumentSnapshot(reference: reference, contents: contents).marked(in: database)
     } catch {
       throw noting(error) { (rows) throws(DatabaseError) in try rows.warm(path) }
     }
@@ -177,6 +177,7 @@ public final class Transaction {
     try check(query.database, "")
     let executor = try Executor(try query.shape.get(), in: database, try currentRows())
     footprint.add(executor)
+    footprint.note(query, in: base)
     return executor
   }
 

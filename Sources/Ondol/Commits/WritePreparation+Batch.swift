@@ -67,7 +67,8 @@ extension WritePreparation {
     var guarded = try guarded(footprint)
     tree?.add(to: &guarded)
     guarded.guardUnchanged(in: &assembly.batch)
-    assembly.batch.note = CommitNote(.documents(written), tree: nodes)
+    let synced = rows.catalog.seat.isOccupied && !isToBeRead ? SyncedChanges(written) : nil
+    assembly.batch.note = CommitNote(.documents(written), tree: nodes, synced: synced)
     if rows.catalog.keepsChanges, !written.isEmpty {
       try assembly.batch.annotate(changesOf: written) { document in
         collections.entry(of: document.collection)?.keyspace.keyedGroup
@@ -76,7 +77,7 @@ extension WritePreparation {
     let consequences = CommitConsequences(
       edits: changeCatalog(&assembly.batch), firstEnd: assembly.firstEnd,
       releasesContents: assembly.holders.releasesContents, searched: assembly.searched,
-      witnessed: added)
+      witnessed: added, synced: synced)
     // Callers count what they wrote themselves.
     let own = added == nil ? written : written.filter { !HiddenRows.isRecord($0.path) }
     return PreparedCommit(

@@ -21,4 +21,33 @@ public struct DocumentChange: Sendable, Hashable {
   public let oldIndex: Int?
   /// Its position with this and all earlier changes applied; nil when it was removed.
   public let newIndex: Int?
+  /// Who made the change: `.server` when synchronisation brought it. When a listener was so far
+  /// behind that its query ran again, `.server` for each document of a followed collection that
+  /// has no waiting writes.
+  public let origin: ChangeOrigin
+
+  init(
+    type: Kind, document: DocumentSnapshot, oldIndex: Int?, newIndex: Int?,
+    origin: ChangeOrigin? = nil
+  ) {
+    self.type = type
+    self.document = document
+    self.oldIndex = oldIndex
+    self.newIndex = newIndex
+    self.origin = origin ?? document.origin
+  }
+
+  /// Whether both are the same change of the same document, whoever made it.
+  public static func == (left: DocumentChange, right: DocumentChange) -> Bool {
+    left.type == right.type && left.document == right.document && left.oldIndex == right.oldIndex
+      && left.newIndex == right.newIndex
+  }
+
+  /// Hashes all but who made it.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(type)
+    hasher.combine(document)
+    hasher.combine(oldIndex)
+    hasher.combine(newIndex)
+  }
 }

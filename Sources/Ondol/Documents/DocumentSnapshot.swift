@@ -44,8 +44,8 @@ struct DocumentStamps: Sendable, Hashable {
 /// let item = try snapshot.data(as: Item.self)
 /// ```
 ///
-/// Unlike in Firestore, a snapshot never contains pending writes. Its `metadata` says whether a
-/// server could not be reached.
+/// Its `metadata` says whether a server could not be reached, and in a synchronised database whether
+/// the server has everything that it shows.
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference
@@ -55,8 +55,10 @@ public struct DocumentSnapshot: Sendable {
   /// existing document as added, like a query's first result. Nil when the document existed neither
   /// before nor now, and in snapshots that were read in other ways.
   public private(set) var change: DocumentChange.Kind?
-  /// Information about the snapshot itself, for a listener.
+  /// Information about the snapshot itself.
   public private(set) var metadata = SnapshotMetadata(isStale: false)
+  /// Who made the last change that it shows.
+  private(set) var origin = ChangeOrigin.local
   /// Nil when there is no document.
   let contents: Contents?
 
@@ -66,11 +68,14 @@ public struct DocumentSnapshot: Sendable {
   }
 
   /// This snapshot with what happened since the previous one.
-  func changed(from before: DocumentSnapshot?, isStale: Bool) -> DocumentSnapshot {
+  func changed(
+    from before: DocumentSnapshot?, isStale: Bool, isComplete: Bool
+  ) -> DocumentSnapshot {
     var copy = self
-    copy.metadata = SnapshotMetadata(isStale: isStale)
-    // Only whether the server can be reached has changed.
-    if let before, before.metadata.isStale != isStale, showsSame(as: before) { return copy }
+    copy.metadata = SnapshotMetadata(
+      isStale: isStale, hasPendingWrites: metadata.hasPendingWrites, isComplete: isComplete)
+    // Only the metadata has changed.
+    if let before, before.metadata != copy.metadata, showsSame(as: before) { return copy }
     copy.change =
       switch (before?.exists ?? false, exists) {
       case (false, true): .added
@@ -78,6 +83,25 @@ public struct DocumentSnapshot: Sendable {
       case (true, false): .removed
       case (false, false): nil
       }
+    return copy
+  }
+
+  /// This snapshot with what synchronisation knows of it.
+  func marked(
+    hasPendingWrites: Bool, isComplete: Bool = true, _ origin: ChangeOrigin
+  ) -> DocumentSnapshot {
+    var copy = self
+    copy.metadata = SnapshotMetadata(
+      isStale: metadata.isStale, hasPendingWrites: hasPendingWrites, isComplete: isComplete)
+    copy.origin = origin
+    return copy
+  }
+
+  /// This snapshot with the marks of another one of the same document.
+  func marked(as other: DocumentSnapshot) -> DocumentSnapshot {
+    var copy = self
+    copy.metadata = other.metadata
+    copy.origin = other.origin
     return copy
   }
 

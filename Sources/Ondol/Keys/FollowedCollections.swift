@@ -19,6 +19,14 @@ package struct FollowedCollections: Sendable, Hashable {
   /// Adds all collections with an id.
   package mutating func add(group id: String) { ids.insert(ExactText(id)) }
 
+  /// Whether all documents of a collection are among them.
+  package func contains(_ path: CollectionPath) -> Bool {
+    paths.contains(path) || ids.contains(ExactText(path.collectionID))
+  }
+
+  /// Whether all collections with an id are among them.
+  package func contains(group id: String) -> Bool { ids.contains(ExactText(id)) }
+
   package func contains(_ path: DocumentPath) -> Bool {
     if !paths.isEmpty, paths.contains(path.collection) { return true }
     guard !ids.isEmpty, let id = path.segments.dropLast().last else { return false }
@@ -27,6 +35,21 @@ package struct FollowedCollections: Sendable, Hashable {
 }
 
 extension FollowedCollections {
+  /// Whether a collection below a root collection may be followed, or the root itself.
+  func mayContain(root: String) -> Bool {
+    !ids.isEmpty || paths.contains { isSame($0.segments[0], root) }
+  }
+
+  /// Whether any collection of a pattern is followed.
+  func contains(anyOf pattern: CollectionPattern) -> Bool {
+    if let last = pattern.collectionIDs.last, ids.contains(ExactText(last)),
+      !HiddenRows.isHidden(root: pattern.root)
+    {
+      return true
+    }
+    return paths.contains { CollectionPattern($0) == pattern }
+  }
+
   /// Adds the collections of a follow's row.
   package mutating func add(row fields: [String: Value]) {
     if case .string(let id)? = fields[SyncRows.Field.group] {

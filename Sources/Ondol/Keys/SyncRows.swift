@@ -25,7 +25,28 @@ enum SyncRows {
     static let collection = "collection"
     /// text: the id of the followed collections, instead.
     static let group = "group"
+    /// boolean: whether the device has had all documents of the follow.
+    static let isComplete = "isComplete"
+    /// boolean: whether the follow's documents are being removed.
+    static let isEnding = "isEnding"
+    /// reference: the document that a row of `synced` is about.
+    static let path = "path"
+    /// array: the entries of the outbox that are about it; missing when there are none.
+    static let waiting = "waiting"
   }
+
+  /// Whether a root collection has rows of synchronisation.
+  static func isRoot(_ root: String) -> Bool {
+    root.utf8.first == UInt8(ascii: "_") && roots.contains { isSame($0, root) }
+  }
+
+  /// The document that a row of `synced` is about.
+  static func document(_ fields: [String: Value]) -> DocumentPath? {
+    if case .reference(let path)? = fields[Field.path] { path } else { nil }
+  }
+
+  /// Whether the document of a row of `synced` waits for the server.
+  static func isWaiting(_ fields: [String: Value]?) -> Bool { fields?[Field.waiting] != nil }
 }
 
 extension Database {

@@ -14,6 +14,9 @@ protocol CommitListener: AnyObject, Sendable {
   /// Records that the server cannot be reached, or can be reached again.
   func note(isAway: Bool)
 
+  /// Records whether a follow of its documents has not had all of them.
+  func note(isLoading: Bool)
+
   /// Ends all waiting permanently.
   func finish()
 

@@ -93,7 +93,8 @@ package struct SeenCommit: Sendable {
           token: token, time: Timestamp(unchecked: point.time),
           documents: documents.filter { $0.storagePath == nil },
           objects: documents.compactMap { DatabaseChange.Object($0, in: database) },
-          droppedCollection: nil, renamedCollection: nil), changed.count > limit
+          droppedCollection: nil, renamedCollection: nil,
+          origin: note.synced?.origin ?? .local), changed.count > limit
       )
     }
   }

@@ -20,6 +20,10 @@ private struct LookupView: LiveView {
   /// The documents that each result refers to.
   private var references: [DocumentPath: Set<DocumentPath>] = [:]
   private(set) var isStale = false
+  var isLoading: Bool {
+    get { found.isLoading }
+    set { found.isLoading = newValue }
+  }
   /// The last commit known to be in it.
   private var point: CommitPoint
 
@@ -163,7 +167,10 @@ extension LookupQuery {
         let plan = try LiveQueryPlan(shape, in: database, addsFields: true)
         let subscriptions = plan.subscriptions + Self.subscriptions(to: steps)
         return database.observers.attach(key, subscriptions) {
-          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
+          Watch(
+            database.observers.outages,
+            isLoading: database.observers.synced.isLoading([shape.source])
+          ) { (moment) throws(DatabaseError) in
             try await lookup.evaluate(plan, key, moment)
           }
         }

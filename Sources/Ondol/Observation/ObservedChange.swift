@@ -24,19 +24,26 @@ struct ObservedChange: Sendable {
   }
   /// Whether results had listed it as one that could not be upgraded.
   var wasUnreadable = false
+  /// Whether the document now has writes that the server lacks.
+  var isWaiting = false
+  /// Who made the commit.
+  var origin = ChangeOrigin.local
 
   /// The document, or its absence, as of the commit.
   func snapshot(in database: Database, _ fields: [String: Value]?) -> DocumentSnapshot {
     DocumentSnapshot(
       reference: DocumentReference(database: database, place: .success(path)),
-      contents: fields.map { DocumentSnapshot.Contents(stamps: stamps, fields: $0) })
+      contents: fields.map { DocumentSnapshot.Contents(stamps: stamps, fields: $0) }
+    ).marked(hasPendingWrites: isWaiting, origin)
   }
 
   /// Merges this change with a later one to the same document.
   func followed(by later: ObservedChange) -> ObservedChange {
+    // Of the same version, the later one only says whether the document waits.
+    let origin = later.stamps.version == stamps.version ? origin : later.origin
     var change = ObservedChange(
       path: path, before: before, after: later.after, stamps: later.stamps,
-      wasUnreadable: wasUnreadable)
+      wasUnreadable: wasUnreadable, isWaiting: later.isWaiting, origin: origin)
     change.bytes = (bytes.before, later.bytes.after)
     return change
   }
@@ -52,7 +59,23 @@ extension ObservedChange {
     self.stamps = stamps
   }
 
-  init(_ document: WrittenDocument, _ announcement: Announcement) {
+  /// - Parameter synced: what the commit did for synchronisation, and what is known of it now.
+  init(
+    _ document: WrittenDocument, _ announcement: Announcement,
+    _ synced: (changes: SyncedChanges, state: SyncedState)? = nil
+  ) {
+    if let synced {
+      isWaiting = synced.state.isWaiting(document.path, asOf: announcement.sequence)
+      origin = synced.changes.origin
+    }
+    guard document.isChanged else {
+      // Only whether it waits has changed.
+      path = document.path
+      before = document.shown?.all
+      after = before
+      stamps = document.before?.stamps ?? .unread
+      return
+    }
     let time = Timestamp(unchecked: announcement.time)
     path = document.path
     // An expired document may still be in a result until it is removed.

@@ -29,6 +29,15 @@ enum ListeningPlace: Hashable, Sendable {
     ]
   }
 
+  /// The collection or group that the place is, or is in.
+  var source: QueryShape.Source {
+    switch self {
+    case .document(let path): .collection(path.collection)
+    case .collection(let path): .collection(path)
+    case .group(let id): .group(id)
+    }
+  }
+
   /// Whether documents below the root collection can be at this place.
   func isBelow(root: String) -> Bool {
     switch self {
@@ -74,6 +83,8 @@ final class Observers: Sendable {
   private let audience: Audience
   /// Whether the server cannot be reached.
   let outages: Outages
+  /// What synchronisation has still to do.
+  let synced = SyncedState()
 
   init(_ engine: Engine, _ audience: Audience) {
     self.engine = engine
@@ -211,12 +222,20 @@ final class Observers: Sendable {
     var wakeups: [Wakeup] = []
     switch note.content {
     case .documents(let documents):
-      let changed = documents.lazy.filter(\.isChanged)
-      let concerned = concerned(by: changed, \.path) { ObservedChange($0, announcement) }
+      let changes = note.synced.map { (changes: $0, state: synced) }
+      let hasOtherFollows = note.synced.map { synced.announce($0, at: announcement.sequence) }
+      let changed = documents.lazy.filter { document in
+        document.isChanged || changes?.changes.waiting[document.path] != nil
+      }
+      let concerned = concerned(by: changed, \.path) {
+        ObservedChange($0, announcement, changes)
+      }
       for concerned in concerned {
         concerned.listener.take(concerned.changes, version, &wakeups)
       }
-      for document in changed where document.isUnreadable {
+      // After the changes, so that a result that says it is complete is.
+      if hasOtherFollows == true { noteLoading() }
+      for document in documents where document.isChanged && document.isUnreadable {
         invalidate(at: document.path, version, &wakeups)
       }
     case .readAnew(let root):
@@ -244,6 +263,14 @@ final class Observers: Sendable {
       invalidate(at: change.path, version, &wakeups)
     }
     wake(wakeups + tree.invalidate())
+  }
+
+  /// Notifies all listeners whether follows of their documents are loading.
+  private func noteLoading() {
+    let shared = state.withLock { Array($0.shared.values) }
+    for shared in shared where !shared.subscriptions.isEmpty {
+      shared.watch.note(isLoading: synced.isLoading(shared.subscriptions.map(\.place.source)))
+    }
   }
 
   /// Evaluates everything again that may have listed the document as unreadable, because it is

@@ -20,6 +20,18 @@ extension QuerySource {
     return Updates { () throws(DatabaseError) in query.listener(to: try query.shape.get()) }
   }
 
+  /// The query's result, and every later state of it; see `snapshots`.
+  ///
+  /// - Parameter includeMetadataChanges: whether a snapshot also comes when only the metadata
+  ///   changes, as in Firestore: when the server has confirmed a document's writes, or a follow is
+  ///   complete. `QuerySnapshot.documentChanges(includeMetadataChanges:)` then names the documents.
+  public func snapshots(includeMetadataChanges: Bool) -> Updates<QuerySnapshot> {
+    let query = query
+    return Updates { () throws(DatabaseError) in
+      query.listener(to: try query.shape.get(), includesMetadata: includeMetadataChanges)
+    }
+  }
+
   /// The query's result, and every later state of it, for an app that has seen it before. The first
   /// snapshot comes at once. Its `documentChanges` are the differences from the result as of the
   /// commit that `token` names, even across a restart or a crash of the app. Later snapshots come
@@ -51,24 +63,27 @@ extension Query {
   ///   - shape: the query.
   ///   - seen: the result that the listener has seen before.
   func listener(
-    to shape: QueryShape, behind seen: ResultView? = nil
+    to shape: QueryShape, behind seen: ResultView? = nil, includesMetadata: Bool = false
   ) -> WatchListener<ResultView, QuerySnapshot> {
     let query = self
-    return listener(to: shape, behind: seen) { view, before in
+    return listener(to: shape, behind: seen, includesMetadata) { view, before in
       QuerySnapshot(query: query, view.picture, before: before?.result)
     }
   }
 
   /// Like the above, with another element made of each state of the result and the one before it.
   func listener<Element: Sendable>(
-    to shape: QueryShape, behind seen: ResultView?,
+    to shape: QueryShape, behind seen: ResultView?, _ includesMetadata: Bool = false,
     _ element: @escaping @Sendable (ResultView, ResultView?) -> Element
   ) -> WatchListener<ResultView, Element> {
-    let key = WatchKey.query(shape)
+    let key = includesMetadata ? WatchKey.queryMetadata(shape) : .query(shape)
     return WatchListener(database, key) { [database] () throws(DatabaseError) in
-      let plan = try LiveQueryPlan(shape, in: database)
+      let plan = try LiveQueryPlan(shape, in: database, includesMetadata: includesMetadata)
       return database.observers.attach(key, plan.subscriptions) {
-        Watch(database.observers.outages) { (moment) throws(DatabaseError) in
+        Watch(
+          database.observers.outages,
+          isLoading: database.observers.synced.isLoading([shape.source])
+        ) { (moment) throws(DatabaseError) in
           try await plan.evaluateResult(moment) { (view, _) throws(DatabaseError) in view }
         }
       }
@@ -91,21 +106,31 @@ extension LiveQueryPlan {
 extension DocumentReference {
   /// The document, and every later state of it; a snapshot that does not `exist` while there is
   /// none. Each snapshot says what happened to the document: see `DocumentSnapshot.change`.
-  public var snapshots: Updates<DocumentSnapshot> {
+  public var snapshots: Updates<DocumentSnapshot> { snapshots(includeMetadataChanges: false) }
+
+  /// The document, and every later state of it; see `snapshots`.
+  ///
+  /// - Parameter includeMetadataChanges: whether a snapshot also comes when only the metadata
+  ///   changes, as in Firestore. Its `change` is nil.
+  public func snapshots(includeMetadataChanges: Bool) -> Updates<DocumentSnapshot> {
     let reference = self
     let database = database
     return Updates { () throws(DatabaseError) in
       let path = try reference.place.get()
-      let key = WatchKey.document(path)
+      let key = includeMetadataChanges ? WatchKey.documentMetadata(path) : .document(path)
       return WatchListener(database, key) {
         let subscription = Subscription(place: .document(path), predicates: [.every])
         return database.observers.attach(key, [subscription]) {
-          Watch(database.observers.outages) { (moment) throws(DatabaseError) in
-            try await DocumentState.evaluate(reference, moment)
+          Watch(
+            database.observers.outages,
+            isLoading: database.observers.synced.isLoading([.collection(path.collection)])
+          ) { (moment) throws(DatabaseError) in
+            try await DocumentState.evaluate(reference, moment, includeMetadataChanges)
           }
         }
       } element: { (state: DocumentState, before) in
-        state.document.changed(from: before?.document, isStale: state.isAway)
+        state.document.changed(
+          from: before?.shown, isStale: state.isAway, isComplete: !state.isLoading)
       }
     }
   }
@@ -116,29 +141,56 @@ private struct DocumentState: LiveView {
   private(set) var document: DocumentSnapshot
   let isStale = false
   var isAway = false
+  var isLoading = false
+  let includesMetadata: Bool
 
-  func isSame(as other: DocumentState) -> Bool { document.showsSame(as: other.document) }
+  /// The document with what its listeners were told of it.
+  var shown: DocumentSnapshot {
+    document.changed(from: nil, isStale: isAway, isComplete: !isLoading)
+  }
+
+  func isSame(as other: DocumentState) -> Bool {
+    document.showsSame(as: other.document)
+      && (!includesMetadata || document.metadata == other.document.metadata)
+  }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
     guard let change = changes.first else { return false }
+    let isWaiting = document.metadata.hasPendingWrites
+    if includesMetadata, change.isWaiting != isWaiting {
+      document = document.marked(hasPendingWrites: change.isWaiting, change.origin)
+      _ = applyFields(change)
+      return true
+    }
+    document = document.marked(hasPendingWrites: change.isWaiting, document.origin)
+    return applyFields(change)
+  }
+
+  /// Returns whether the document has changed.
+  private mutating func applyFields(_ change: ObservedChange) -> Bool {
     let database = document.reference.database
     let fields = change.after.flatMap { database.isOver($0, at: change.path) ? nil : $0 }
     // Created and deleted again: nothing to report.
     if !document.exists, fields == nil { return false }
+    let before = document
     document = change.snapshot(in: database, fields)
-    return true
+    // Only the metadata may have changed.
+    return before.version != document.version || !before.showsSame(as: document)
   }
 
   static func evaluate(
-    _ reference: DocumentReference, _ moment: DatedSnapshot?
+    _ reference: DocumentReference, _ moment: DatedSnapshot?, _ includesMetadata: Bool
   ) async throws(DatabaseError) -> Evaluation<DocumentState> {
     let path = try reference.place.get()
-    let (snapshot, point) = try reference.database.datedSnapshot(moment)
+    let database = reference.database
+    let (snapshot, point) = try database.datedSnapshot(moment)
+    await database.finishMarking(through: point.sequence)
     let contents = try await reference.database.read(snapshot) { (rows) throws(DatabaseError) in
       try DocumentReader(rows: rows).contents(of: path)
     }
+    let document = DocumentSnapshot(reference: reference, contents: contents)
+    let marked = database.observers.synced.marked([document], asOf: point.sequence)
     return Evaluation(
-      view: DocumentState(
-        document: DocumentSnapshot(reference: reference, contents: contents)), point: point)
+      view: DocumentState(document: marked[0], includesMetadata: includesMetadata), point: point)
   }
 }

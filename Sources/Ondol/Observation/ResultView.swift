@@ -16,6 +16,12 @@ struct ResultView: LiveView {
   private var isComplete: Bool
   private(set) var isStale = false
   var isAway = false
+  var isLoading = false
+  /// The last documents that left because of commits that synchronisation made.
+  private var departures: Set<DocumentPath> = []
+  /// The most of them that are remembered.
+  private static let mostDepartures = 1_000
+  var includesMetadata: Bool { plan.includesMetadata }
   /// Documents that could not be upgraded when the query ran. A change of one of them runs it
   /// again.
   var unreadable: [DocumentReference] = []
@@ -44,10 +50,16 @@ struct ResultView: LiveView {
     }
     if plan.query.isWhole { return applyToWhole(changes) }
     let old = result
+    let ranked = changes.map { self.ranked($0) }
     for change in changes { takeOut(change) }
-    for change in changes { put(change) }
+    for ranked in ranked { put(ranked) }
     settle()
-    if isStale { result = old } else { advance(past: changes) }
+    if isStale {
+      result = old
+    } else {
+      advance(past: changes)
+      noteDepartures(changes)
+    }
     return !isStale && !DocumentChanges(from: old, to: result, plan).isEmpty
   }
 
@@ -65,12 +77,27 @@ struct ResultView: LiveView {
       if let after { old = result.insert(after) ?? old }
       switch (old, after) {
       case (nil, nil): break
-      case (let old?, let new?): isAnother = isAnother || !plan.isSame(old, new)
+      case (let old?, let new?):
+        isAnother = isAnother || !plan.isSame(old, new, plan.includesMetadata)
       default: isAnother = true
       }
     }
     advance(past: changes)
+    noteDepartures(changes)
     return isAnother
+  }
+
+  /// Records which documents synchronisation took away.
+  private mutating func noteDepartures(_ changes: some Collection<ObservedChange>) {
+    for change in changes where !departures.isEmpty || change.origin == .server {
+      let hasLeft = change.before != nil && ranked(change) == nil
+      if hasLeft, change.origin == .server {
+        if departures.count >= Self.mostDepartures { departures = [] }
+        departures.insert(change.path)
+      } else {
+        departures.remove(change.path)
+      }
+    }
   }
 
   private mutating func advance(past changes: some Collection<ObservedChange>) {
@@ -84,8 +111,8 @@ struct ResultView: LiveView {
     if result.remove(keys) == nil { reserve.remove(keys) }
   }
 
-  private mutating func put(_ change: ObservedChange) {
-    guard let ranked = ranked(change) else { return }
+  private mutating func put(_ ranked: RankedDocument?) {
+    guard let ranked else { return }
     let keys = ranked.keys
     if let last = result.last, plan.query.orders.areInOrder(keys, last.keys) {
       result.insert(ranked)
@@ -107,7 +134,15 @@ struct ResultView: LiveView {
     guard let fields = change.after, let keys = plan.keys(of: fields, at: change.path),
       !plan.database.isOver(fields, at: change.path)
     else { return nil }
-    let document = plan.shape.shown(change.snapshot(in: plan.database, fields))
+    var document = plan.shape.shown(change.snapshot(in: plan.database, fields))
+    if change.origin == .server, let before = keysBefore(change),
+      let known = result.find(before).entry ?? reserve.find(before).entry,
+      known.document.version == document.version
+    {
+      // Only whether it waits has changed.
+      document = document.marked(
+        hasPendingWrites: change.isWaiting, known.document.origin)
+    }
     return RankedDocument(keys: keys, document: document)
   }
 
@@ -133,7 +168,8 @@ struct ResultView: LiveView {
   var picture: LiveResult {
     LiveResult(
       plan: plan, ranked: result, isLastPage: isComplete && reserve.isEmpty,
-      unreadable: unreadable, point: point, isAway: isAway)
+      unreadable: unreadable, point: point, isAway: isAway, isLoading: isLoading,
+      departures: departures)
   }
 }
 
@@ -181,7 +217,8 @@ extension LiveQueryPlan {
       wide.limit = wanted == .max ? nil : wanted
     }
     return try await evaluate(wide, moment) { [wanted] (executor, point) throws(DatabaseError) in
-      let documents = try executor.documents()
+      let documents = database.observers.synced.marked(
+        try executor.documents(), asOf: point.sequence)
       var result = ResultView(self, documents, isComplete: documents.count < wanted)
       result.unreadable = executor.unreadable
       result.point = point
@@ -195,6 +232,7 @@ extension LiveQueryPlan {
     _ body: @escaping @Sendable (inout Executor, CommitPoint) throws(DatabaseError) -> View
   ) async throws(DatabaseError) -> Evaluation<View> {
     let (snapshot, point) = try database.datedSnapshot(moment)
+    await database.finishMarking(through: point.sequence)
     let view = try await database.read(snapshot) {
       [database, shape = shape ?? self.shape] (rows) throws(DatabaseError) in
       var executor = try Executor(shape, in: database, rows)
@@ -205,6 +243,13 @@ extension LiveQueryPlan {
 }
 
 extension Database {
+  /// Waits until what commits meant for synchronisation is known: a listener receives only what
+  /// happens after the result that it begins with.
+  func finishMarking(through sequence: SequenceNumber) async {
+    guard observers.synced.isActive else { return }
+    await engine.finishAnnouncing(through: sequence)
+  }
+
   /// Whether a document with these fields has expired, now or at another moment.
   func isOver(
     _ fields: [String: Value], at path: DocumentPath, asOf time: Int64? = nil

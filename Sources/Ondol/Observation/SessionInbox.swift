@@ -54,6 +54,7 @@ final class SessionInbox: CommitListener {
   }
 
   func note(isAway: Bool) {}
+  func note(isLoading: Bool) {}
 
   func finish() {
     wake { $0.isFinished = true }

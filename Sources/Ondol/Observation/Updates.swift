@@ -177,6 +177,9 @@ final class WatchListener<View: LiveView, Element: Sendable>: Listener {
       throw error
     }
     view.isAway = outages.isAway
+    // The documents are those of the beginning.
+    view.isLoading =
+      watch.isLoading || database.observers.synced.hasCompleted(after: start.point.sequence)
     // No result of the watch has this number.
     state.withLock { [view] in $0.seen = Watch<View>.Seen(generation: -1, view: view) }
     return element(view, nil)

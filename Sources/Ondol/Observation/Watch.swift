@@ -13,6 +13,9 @@ internal import OndolEngine
 enum WatchKey: Hashable, Sendable {
   case document(DocumentPath)
   case query(QueryShape)
+  /// The same, for listeners who want to know when only the metadata changes.
+  case documentMetadata(DocumentPath)
+  case queryMetadata(QueryShape)
   case aggregate(QueryShape, [AggregateField])
   case groups(QueryShape, [AggregateField], [FieldPath], TextComparison?)
   case lookup(QueryShape, [LookupStep])
@@ -35,6 +38,12 @@ protocol LiveView: Sendable {
 
   /// Whether the server cannot be reached; ignored by views that do not report it.
   var isAway: Bool { get set }
+
+  /// Whether a follow has not had all its documents; ignored by views that do not report it.
+  var isLoading: Bool { get set }
+
+  /// Whether the listeners want to know when only the metadata changes.
+  var includesMetadata: Bool { get }
 }
 
 extension LiveView {
@@ -42,6 +51,13 @@ extension LiveView {
     get { false }
     set {}
   }
+
+  var isLoading: Bool {
+    get { false }
+    set {}
+  }
+
+  var includesMetadata: Bool { false }
 }
 
 /// A view, and the commit that it is as of.
@@ -80,11 +96,14 @@ final class Watch<View: LiveView>: CommitListener {
     var isFinished = false
     /// Whether the server cannot be reached, for a view that reports it.
     var isAway = false
+    /// Whether a follow has not had all its documents, for a view that reports it.
+    var isLoading = false
 
     /// The result as listeners see it.
     var shown: View? {
       guard var view else { return nil }
       view.isAway = isAway
+      view.isLoading = isLoading
       return view
     }
   }
@@ -97,13 +116,17 @@ final class Watch<View: LiveView>: CommitListener {
 
   let evaluate: Evaluate
 
-  /// - Parameter outages: whether the server cannot be reached.
-  init(_ outages: Outages, _ evaluate: @escaping Evaluate) {
+  /// - Parameters:
+  ///   - outages: whether the server cannot be reached.
+  ///   - isLoading: whether a follow has not had all its documents.
+  init(_ outages: Outages, isLoading: Bool = false, _ evaluate: @escaping Evaluate) {
     self.outages = outages
     self.evaluate = evaluate
     let isAway = outages.isAway
-    state.withLock { $0.isAway = isAway }
+    state.withLock { ($0.isAway, $0.isLoading) = (isAway, isLoading) }
   }
+
+  var isLoading: Bool { state.withLock(\.isLoading) }
 
   var pendingCount: Int { state.withLock { $0.inbox.count + $0.lineCount } }
 
@@ -139,6 +162,17 @@ final class Watch<View: LiveView>: CommitListener {
       guard !state.isFinished, state.isAway != isAway else { return [] }
       state.isAway = isAway
       guard state.shown?.isAway == isAway else { return [] }
+      state.generation += 1
+      return state.isEvaluating ? [] : state.waiters.takeAll()
+    }
+    for wakeup in woken { wakeup.resume() }
+  }
+
+  func note(isLoading: Bool) {
+    let woken: [Wakeup] = state.withLock { state in
+      guard !state.isFinished, state.isLoading != isLoading else { return [] }
+      state.isLoading = isLoading
+      guard let view = state.shown, view.includesMetadata else { return [] }
       state.generation += 1
       return state.isEvaluating ? [] : state.waiters.takeAll()
     }
@@ -201,7 +235,9 @@ final class Watch<View: LiveView>: CommitListener {
   /// which missed them, would receive the same result again.
   private static func isRepeated(_ next: Seen, after seen: Seen?) -> Bool {
     guard let seen, next.generation > seen.generation + 1 else { return false }
-    return next.view.isAway == seen.view.isAway && next.view.isSame(as: seen.view)
+    let isLoadingSeen = next.view.includesMetadata && next.view.isLoading != seen.view.isLoading
+    return next.view.isAway == seen.view.isAway && !isLoadingSeen
+      && next.view.isSame(as: seen.view)
   }
 
   /// The next result after the seen one; nil when there will be none.

@@ -43,6 +43,7 @@ public struct DatabaseSnapshot: Sendable {
     let rows = try rows(for: reference.database, reference.path)
     let contents = try DocumentReader(rows: rows).contents(of: try reference.place.get())
     return DocumentSnapshot(reference: reference, contents: contents)
+      .marked(in: reference.database)
   }
 
   /// The document as a `Decodable` type.

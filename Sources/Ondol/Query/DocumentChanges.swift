@@ -18,8 +18,13 @@ struct DocumentChanges {
 
   var isEmpty: Bool { removed.isEmpty && added.isEmpty && modified.isEmpty }
 
+  /// - Parameter includingMetadata: whether documents count of which only the metadata changed; as
+  ///   the plan says when nil.
   /// - Complexity: O(c log n) where the results share all but c documents.
-  init(from old: RankedTree, to new: RankedTree, _ plan: LiveQueryPlan) {
+  init(
+    from old: RankedTree, to new: RankedTree, _ plan: LiveQueryPlan,
+    includingMetadata: Bool? = nil
+  ) {
     start = old
     isReversed = plan.query.isReversed
     let difference = old.difference(to: new)
@@ -32,7 +37,8 @@ struct DocumentChanges {
         added.append(ranked)
         continue
       }
-      if !plan.isSame(before, ranked) { modified.append(Replacement(old: before, new: ranked)) }
+      let isSame = plan.isSame(before, ranked, includingMetadata ?? plan.includesMetadata)
+      if !isSame { modified.append(Replacement(old: before, new: ranked)) }
     }
     removed = difference.old.filter { $0.path.map { gone[$0] != nil } ?? false }
     if isReversed {
@@ -50,7 +56,9 @@ struct DocumentChanges {
   var left: [DocumentSnapshot] { removed.map(\.document) }
 
   /// The changes with their indices.
-  var list: [DocumentChange] {
+  ///
+  /// - Parameter departures: documents that left because of synchronisation.
+  func list(_ departures: Set<DocumentPath>) -> [DocumentChange] {
     var standing = Standing(start, isReversed: isReversed, changes: count)
     var changes: [DocumentChange] = []
     changes.reserveCapacity(count)
@@ -58,7 +66,8 @@ struct DocumentChanges {
       changes.append(
         DocumentChange(
           type: .removed, document: ranked.document, oldIndex: standing.take(ranked),
-          newIndex: nil))
+          newIndex: nil,
+          origin: ranked.path.map { departures.contains($0) ? .server : .local } ?? .local))
     }
     for ranked in added {
       changes.append(
@@ -123,9 +132,14 @@ private struct Standing {
 
 extension LiveQueryPlan {
   /// Whether a listener sees no difference between two states of a document, their place included.
-  func isSame(_ before: RankedDocument, _ after: RankedDocument) -> Bool {
+  ///
+  /// - Parameter includingMetadata: whether it sees the metadata.
+  func isSame(
+    _ before: RankedDocument, _ after: RankedDocument, _ includingMetadata: Bool
+  ) -> Bool {
     before.document.showsSame(as: after.document, comparesFields: comparesFields)
       && query.orders.compare(before.keys, after.keys) == 0
+      && (!includingMetadata || before.document.metadata == after.document.metadata)
   }
 }
 

@@ -10,10 +10,14 @@ struct LiveQueryPlan: Sendable {
   let query: NormalQuery
   /// Whether two versions of a document can look the same: when fields are left out or added.
   let comparesFields: Bool
+  /// Whether its listeners want to know when only the metadata of documents changes.
+  let includesMetadata: Bool
 
   init(
-    _ shape: QueryShape, in database: Database, addsFields: Bool = false
+    _ shape: QueryShape, in database: Database, addsFields: Bool = false,
+    includesMetadata: Bool = false
   ) throws(DatabaseError) {
+    self.includesMetadata = includesMetadata
     self.database = database
     self.shape = shape
     query = try NormalQuery(shape)
@@ -58,6 +62,10 @@ struct LiveResult: Sendable {
   var point: CommitPoint
   /// Whether the server could not be reached.
   var isAway = false
+  /// Whether a follow has not had all its documents.
+  var isLoading = false
+  /// Documents that left because of commits that synchronisation made.
+  var departures: Set<DocumentPath> = []
 
   /// The last document's sort keys, in the query's order; nil when there is no document.
   var lastKeys: [Value?]? { plan.query.isReversed ? ranked.first?.keys : ranked.last?.keys }

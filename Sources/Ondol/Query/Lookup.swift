@@ -149,7 +149,8 @@ struct LookupStep: Sendable, Hashable {
     }
     return DocumentSnapshot(
       reference: document.reference,
-      contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields))
+      contents: DocumentSnapshot.Contents(stamps: contents.stamps, fields: fields)
+    ).marked(as: document)
   }
 
   /// The paths that the document refers to.

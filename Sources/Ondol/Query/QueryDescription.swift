@@ -60,14 +60,24 @@ extension Query {
       guard order.missing == .excluded else { throw refuse("documents without the field") }
       orders.append((try order.field.described(refuse), order.descending))
     }
-    let source: QueryDescription.Source =
-      switch shape.source {
-      case .collection(let path): .collection(path)
-      case .group(let id): .group(id.text)
-      }
     return QueryDescription(
-      source: source, condition: .all(conditions), orders: orders, limit: shape.limit)
+      source: try readSource(), condition: .all(conditions), orders: orders, limit: shape.limit)
   }
+}
+
+extension Query {
+  /// The collection or group that the query is of.
+  ///
+  /// - Throws: the error of a wrong query.
+  package func readSource() throws(DatabaseError) -> QueryDescription.Source {
+    switch try shape.get().source {
+    case .collection(let path): .collection(path)
+    case .group(let id): .group(id.text)
+    }
+  }
+
+  /// The query for all documents of the same collection or group.
+  package var ofWholeSource: Query { changed { shape in shape = QueryShape(source: shape.source) } }
 }
 
 extension QueryField {

@@ -134,7 +134,8 @@ struct QueryShape: Sendable, Hashable {
       reference: document.reference,
       contents: .init(
         stamps: selection.isEmpty ? .unread : contents.stamps,
-        fields: selection.of { (names, _) in contents.value(at: names) }))
+        fields: selection.of { (names, _) in contents.value(at: names) })
+    ).marked(as: document)
   }
 
   /// The name by which this query identifies the document at `path`: its id in a collection, its

@@ -12,18 +12,25 @@ public struct QuerySnapshot: Sendable {
   /// The query.
   public let query: Query
   private let storage: Storage
+  /// Whether a list is of a collection whose follow has not had all its documents.
+  private let isPartial: Bool
 
   init(
     query: Query, documents: [DocumentSnapshot], _ end: ResultEnd,
     unreadable: [DocumentReference]
   ) {
     self.query = query
-    storage = .list(documents, end, unreadable: unreadable)
+    let synced = query.database.observers.synced
+    storage = .list(synced.marked(documents), end, unreadable: unreadable)
+    isPartial =
+      synced.isActive
+      && ((try? query.shape.get()).map { synced.isLoading([$0.source]) } ?? false)
   }
 
   init(query: Query, _ result: LiveResult, before: RankedTree?) {
     self.query = query
     storage = .live(result, before: before)
+    isPartial = false
   }
 
   /// The documents, in the query's order.
@@ -76,7 +83,15 @@ public struct QuerySnapshot: Sendable {
   /// change, turns the old list into `documents`.
   ///
   /// - Complexity: O(c log n) for c changes, at each call.
-  public var documentChanges: [DocumentChange] {
+  public var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
+
+  /// What changed since a listener's previous snapshot; see `documentChanges`.
+  ///
+  /// - Parameter includeMetadataChanges: whether documents of which only the metadata changed are
+  ///   among the modified ones. They are known to listeners of
+  ///   `snapshots(includeMetadataChanges:)` alone.
+  /// - Complexity: O(c log n) for c changes, at each call.
+  public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
     switch storage {
     case .list(let documents, _, _):
       documents.enumerated().map { index, document in
@@ -84,8 +99,9 @@ public struct QuerySnapshot: Sendable {
       }
     case .live(let result, let before):
       DocumentChanges(
-        from: before ?? RankedTree(result.plan.query.orders), to: result.ranked, result.plan
-      ).list
+        from: before ?? RankedTree(result.plan.query.orders), to: result.ranked, result.plan,
+        includingMetadata: includeMetadataChanges
+      ).list(result.departures)
     }
   }
 
@@ -96,10 +112,20 @@ public struct QuerySnapshot: Sendable {
     return result.plan.database.token(of: result.point)
   }
 
-  /// Information about the snapshot itself, for a listener.
+  /// Information about the snapshot itself.
+  ///
+  /// - Complexity: O(1); in a synchronised database O(n) at each call.
   public var metadata: SnapshotMetadata {
-    guard case .live(let result, _) = storage else { return SnapshotMetadata(isStale: false) }
-    return SnapshotMetadata(isStale: result.isAway)
+    let isSynced = query.database.observers.synced.isActive
+    let hasPendingWrites = isSynced && documents.contains { $0.metadata.hasPendingWrites }
+    switch storage {
+    case .list:
+      return SnapshotMetadata(
+        isStale: false, hasPendingWrites: hasPendingWrites, isComplete: !isPartial)
+    case .live(let result, _):
+      return SnapshotMetadata(
+        isStale: result.isAway, hasPendingWrites: hasPendingWrites, isComplete: !result.isLoading)
+    }
   }
 
   /// Whether nothing was found.

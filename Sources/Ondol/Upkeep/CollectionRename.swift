@@ -72,7 +72,12 @@ extension Rows {
 
 extension Database {
   /// Renames a collection, unless there is none with the old name.
+  ///
+  /// Throws `.failedPrecondition` when one of the names is of a collection that is kept equal to a
+  /// server's.
   func rename(_ renaming: CollectionRenaming) async throws(DatabaseError) {
+    try await refuseFollowed(renaming.pattern, "renamed")
+    try await refuseFollowed(renaming.target, "replaced by another")
     let roots = Set([renaming.pattern.root, renaming.target.root].map { ExactText($0) })
       .map(\.text).sorted { ValueOrder.compare($0, $1) < 0 }
     let (isRenamed, _) = try await commit(.renaming(roots: roots), durability: nil) {

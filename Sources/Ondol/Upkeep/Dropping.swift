@@ -289,12 +289,14 @@ extension CollectionReference {
   ///   top. A schema declared since the database was opened nevertheless applies to documents
   ///   written afterwards, because the app that declared it writes them.
   /// - Throws: `.invalidArgument` when the path is wrong, or when it would remove declarations that
-  ///   collections below other documents share; as writes do; `.cancelled` when the task was
+  ///   collections below other documents share; `.failedPrecondition` when it, or a collection
+  ///   below it, is kept equal to a server's; as writes do; `.cancelled` when the task was
   ///   cancelled between two commits.
   /// - Complexity: O(segments) at the top, O(documents) below.
   public func drop(includingDeclarations: Bool = false) async throws(DatabaseError) {
     let path = try place.get()
     try database.refuseInTransaction("drop", "\(path)")
+    try await database.refuseFollowed(CollectionPattern(path), "dropped")
     if path.parent == nil {
       try await database.dropFamily(
         path.collectionID, includingDeclarations: includingDeclarations)

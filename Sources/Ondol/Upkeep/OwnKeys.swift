@@ -29,7 +29,8 @@ extension CollectionReference {
   /// - Throws: `.alreadyExists` when there is such a collection, even one without documents that
   ///   has declarations or was written once; `.invalidArgument` when the path is wrong or leads
   ///   below a document; `.failedPrecondition` when the database is not encrypted, is open for
-  ///   reading only, or is closed; `.resourceExhausted` when 32 collections have keys of their own;
+  ///   reading only, or is closed, and when `OndolSync` follows the collection, one below it, or a
+  ///   group of collections; `.resourceExhausted` when 32 collections have keys of their own;
   ///   `.permissionDenied` while keys of other collections are missing; `.unimplemented` on a
   ///   server; otherwise as writes do.
   /// - Complexity: a few small writes, synced.
@@ -61,6 +62,9 @@ extension CollectionReference {
 extension Database {
   fileprivate func createFamilyWithOwnKey(_ root: String) async throws(DatabaseError) {
     try refuseOwnKeys()
+    if catalog.witness?.followed.mayContain(root: root) == true {
+      throw Self.followedWithOwnKey(root)
+    }
     try await withSpareGroup { (rows) throws(DatabaseError) in
       try rows.refuseKnown(root)
     } makeFamily: { (group) async throws(DatabaseError) in
@@ -79,6 +83,30 @@ extension Database {
         derivation.consequences.rereadRoots = [root]
         derivation.consequences.edits = [edit]
         return derivation
+      }
+    }
+  }
+
+  private static func followedWithOwnKey(_ root: String) -> DatabaseError {
+    DatabaseError(
+      .failedPrecondition,
+      "a collection with a key of its own is not kept equal to a server's: writes that wait for the"
+        + " server are kept outside of it, where its key does not erase them",
+      suggestion: "unfollow it, or the group of collections that may be in it", path: root)
+  }
+
+  /// Throws `.failedPrecondition` when documents of a source may be in a collection with a key of
+  /// its own.
+  ///
+  /// - Throws: also as reads do.
+  package func refuseOwnKeys(
+    of source: QueryDescription.Source
+  ) async throws(DatabaseError) {
+    for root in try await families().filter(\.hasOwnKey).map(\.root) {
+      switch source {
+      case .group: throw Self.followedWithOwnKey(root)
+      case .collection(let path):
+        if isSame(path.segments[0], root) { throw Self.followedWithOwnKey(root) }
       }
     }
   }

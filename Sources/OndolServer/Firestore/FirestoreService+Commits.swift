@@ -141,15 +141,18 @@
 
     /// Commits the group of writes that follows a token, and returns the group's token.
     private func commit(
-      _ message: WireWriteRequest, after token: WriteStreamToken, _ call: Call,
+      _ message: WireWriteRequest, after last: WriteStreamToken, _ call: Call,
       _ response: RPCWriter<WireWriteResponse>
     ) async throws -> WriteStreamToken {
-      let named = try token.named([UInt8](message.streamToken))
-      let (group, token) = try named ?? token.next()
-      let (writes, commit) =
-        named == nil
-        ? try await commit(message.writes, as: group, call)
-        : try await commitOnce(message.writes, as: group, call)
+      let (token, writes, commit): (WriteStreamToken, [ClientWrite], ClientCommit)
+      if let named = try last.named([UInt8](message.streamToken)) {
+        token = named.token
+        (writes, commit) = try await commitOnce(message.writes, as: named, call)
+      } else {
+        let next = try last.next()
+        token = next.token
+        (writes, commit) = try await self.commit(message.writes, as: next.group, call)
+      }
       call.noteChanges(writes)
       try await response.write(
         .with {
@@ -161,25 +164,71 @@
     }
 
     private func commit(
-      _ wire: [WireWrite], as group: WriteGroup, _ call: Call
+      _ wire: [WireWrite], as group: WriteGroup, reading footprints: [QueryFootprint] = [],
+      _ call: Call
     ) async throws(DatabaseError) -> ([ClientWrite], ClientCommit) {
       let writes = try call.values.writes(wire)
-      return (writes, try await call.database.commit(writes, as: group, call.access))
+      guard !footprints.isEmpty else {
+        return (writes, try await call.database.commit(writes, as: group, call.access))
+      }
+      var expected: [ExpectedResult] = []
+      for footprint in footprints {
+        expected.append(try await Self.expected(footprint, call))
+      }
+      let commit = try await call.database.commit(
+        writes, as: group, allowedBy: call.writeGuard, expecting: expected)
+      return (writes, commit)
+    }
+
+    /// What the query of a footprint must find when the writes are committed. Whoever may not list
+    /// its documents does not learn what it finds.
+    private static func expected(
+      _ footprint: QueryFootprint, _ call: Call
+    ) async throws(DatabaseError) -> ExpectedResult {
+      let (wire, parent) = (footprint.target.structuredQuery, footprint.target.parent)
+      let mapped = try query(wire, parent, call)
+      try refuseAllCollections(mapped)
+      // One more shows that there are others.
+      let most = footprint.count + 1
+      let limit = wire.hasLimit ? min(Int(wire.limit.value), most) : most
+      let query = mapped.query.limit(to: limit)
+      let moment = try call.database.readMoment()
+      if let list = try await call.ruled(
+        wire, below: try DatabaseName.parent(parent).path, at: moment)
+      {
+        var (documents, walk) = ([DocumentSnapshot](), moment.documents(of: query))
+        while let document = try await walk.next() { documents.append(document) }
+        try await list.check(documents, at: moment)
+      }
+      return ExpectedResult(of: query.select([])) { footprint.isMet(by: $0) }
     }
 
     /// Commits a named group, or records why it is refused for good.
     private func commitOnce(
-      _ wire: [WireWrite], as group: WriteGroup, _ call: Call
+      _ wire: [WireWrite], as named: NamedGroup, _ call: Call
     ) async throws -> ([ClientWrite], ClientCommit) {
+      let group = named.group
       do throws(DatabaseError) {
-        return try await commit(wire, as: group, call)
+        return try await commit(wire, as: group, reading: named.footprints, call)
       } catch {
         if ForeignGroup.isReason(of: error) { throw Self.foreign }
         guard error.isFinal else { throw error }
         try await call.database.refuse(group, for: error)
-        // Throws the recorded reason, unless a late copy was committed in between.
-        return try await commit(wire, as: group, call)
+        do throws(DatabaseError) {
+          // Throws the recorded reason, unless a late copy was committed in between.
+          return try await commit(wire, as: group, call)
+        } catch {
+          throw try Self.dated(error, call)
+        }
       }
+    }
+
+    /// A refusal that says as of when it is, for a device that listens to another server.
+    private static func dated(_ error: DatabaseError, _ call: Call) throws -> RPCError {
+      var dated = ErrorMapping.rpcError(error, in: call.name)
+      let time = try call.database.readMoment().time
+      dated.metadata.replaceOrAddString("\(time.microsecondsSince1970)", forKey: "ondol-time")
+      return dated
     }
 
     /// The error for a device whose identity another one has as well, as OndolSync knows it.

@@ -65,14 +65,14 @@
     }
 
     /// - Parameter id: the collection id of this part, if the query reads all collections.
-    private static func query(
+    static func query(
       _ wire: WireStructuredQuery, _ parent: String, _ call: Call, in id: String? = nil
     ) throws(DatabaseError) -> MappedQuery {
       let (_, path) = try DatabaseName.parent(parent)
       return try QueryMapping(call, parent: path).query(wire, in: id)
     }
 
-    private static func refuseAllCollections(_ mapped: MappedQuery) throws(DatabaseError) {
+    static func refuseAllCollections(_ mapped: MappedQuery) throws(DatabaseError) {
       guard mapped.isOfAllCollections else { return }
       throw DatabaseError(.unimplemented, "only documents are asked of all collections at once")
     }

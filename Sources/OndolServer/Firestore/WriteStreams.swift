@@ -5,10 +5,21 @@
 // or the device reached another server.
 //
 // OndolSync names its groups: with each it sends a token of its own that has the number of the
-// group and its name. Such a group is also recorded when it is refused.
+// group and its name, and what a transaction has read by queries (QueryFootprint). Such a group is
+// also recorded when it is refused.
 
 #if Server
   import Ondol
+  import OndolMapping
+
+  /// A group that a message announces itself.
+  struct NamedGroup: Sendable {
+    let group: WriteGroup
+    /// The token that answers it.
+    let token: WriteStreamToken
+    /// What a transaction has read by queries.
+    let footprints: [QueryFootprint]
+  }
 
   /// The last answered group of a write stream.
   struct WriteStreamToken: Sendable {
@@ -38,14 +49,12 @@
 
     var bytes: [UInt8] { Array("\(stream):\(count)".utf8) }
 
-    /// The group that a message announces itself, with the token that answers it; nil for a message
-    /// with a token of the server's. Throws `.invalidArgument` for a group of another stream.
-    func named(
-      _ bytes: [UInt8]
-    ) throws(DatabaseError) -> (group: WriteGroup, token: WriteStreamToken)? {
+    /// The group that a message announces itself; nil for a message with a token of the server's.
+    /// Throws `.invalidArgument` for a group of another stream.
+    func named(_ bytes: [UInt8]) throws(DatabaseError) -> NamedGroup? {
       let parts = String(decoding: bytes, as: UTF8.self)
         .split(separator: ":", omittingEmptySubsequences: false).map { String($0) }
-      guard parts.count == 3 else { return nil }
+      guard (3...4).contains(parts.count) else { return nil }
       var token = self
       guard parts[0].utf8.elementsEqual(stream.utf8), let number = Int64(parts[1]),
         let group = WriteGroup(stream: stream, number: number, name: parts[2])
@@ -53,7 +62,9 @@
         throw DatabaseError(.invalidArgument, "the stream token names no group of this stream")
       }
       token.count = number
-      return (group, token)
+      let footprints =
+        parts.count == 4 ? try QueryFootprint.footprints(in: parts[3]) : []
+      return NamedGroup(group: group, token: token, footprints: footprints)
     }
 
     /// The next group, and the token that answers it.

@@ -35,6 +35,7 @@
           cases: 1,
           counts: [
             "increments": counts.increments, "transactions": counts.transactions,
+            "merged lines": counts.lines, "bookings": counts.bookings,
             "rejections": counts.rejections, "streams broken": counts.connections,
             "contents read": counts.contents,
             "servers and devices ended": counts.deaths, "results": counts.results,
