@@ -1,4 +1,5 @@
-// The reports as pipelines.
+// The reports as Ondol's pipelines, over documents as an app would store them: a sale refers to its
+// seller, and its tags are an array.
 
 import BenchmarkKit
 import Foundation

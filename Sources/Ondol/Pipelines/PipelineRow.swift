@@ -1,6 +1,7 @@
 // A row on its way through a pipeline: a stored document that nothing has changed yet, whose fields
-// are read from its bytes when they are asked for, or fields that a stage has made. Most stages make
-// the same columns for each row. Then a row has its values side by side, and shares their names.
+// are read from its bytes when they are asked for, or fields that a stage has made. Most stages
+// make the same columns for each row. Then a row has its values side by side, and shares their
+// names.
 
 /// The names of the columns of many rows. A class, so that a stage sees at once that a row has the
 /// columns of the row before.
