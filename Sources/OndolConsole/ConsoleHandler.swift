@@ -379,6 +379,11 @@ public final class ConsoleHandler: Sendable {
     }
   }
 
+  /// The pages beside the console's.
+  private var pages: [(String, String)] {
+    (server == nil ? [] : [("server", "Server")]) + (sync == nil ? [] : [("sync", "Sync")])
+  }
+
   private func description() throws -> JSON {
     let point = database.newestPoint
     let path = database.name
@@ -390,8 +395,7 @@ public final class ConsoleHandler: Sendable {
       "holder": holder.map { ["pid": .number($0)] }, "access": .text(access.rawValue),
       "version": .digits(point.version.rawValue), "token": .text("\(database.newestToken)"),
       "keepsChanges": .boolean(database.keepsChanges), "opened": .time(openedAt),
-      "library": "0.1.0", "server": server.map { _ in JSON.boolean(true) },
-      "sync": sync.map { _ in JSON.boolean(true) },
+      "library": "0.1.0", "pages": .list(pages.map { .texts([$0.0, $0.1]) }),
     ]
   }
 

@@ -1,5 +1,5 @@
-// What synchronisation adds to the console: its page, and the routes below `sync`. The console knows
-// nothing of servers and outboxes. It checks what a request may be, and asks.
+// What synchronisation adds to the console: its page, and the routes below `sync`. The routes know
+// nothing of servers and outboxes. They check what a request may be, and ask.
 
 #if Sync
   public import Ondol

@@ -35,7 +35,7 @@ class Console(Upkeep):
             "token": self.shop.token(),
             "keepsChanges": False,
             "opened": self.opened,
-            "library": "mock",
+            "library": "mock", "pages": [],
         }
 
     def get_collections(self, query, _):

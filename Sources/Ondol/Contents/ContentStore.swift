@@ -169,7 +169,12 @@ final class ContentStore: Sendable {
 
   /// Makes a content whose bytes are elsewhere stored without a holder, as with a lease, unless it
   /// is stored.
+  ///
+  /// Throws `.invalidArgument` when no content has that many bytes.
   func expect(_ digest: BlobDigest, length: UInt64) async throws(DatabaseError) {
+    guard length <= ContentLocation.longest else {
+      throw DatabaseError(.invalidArgument, "no content can have \(length) bytes")
+    }
     let end = now() &+ options.blobLease.microseconds
     while true {
       try refuseWhenCancelled("nothing was stored")

@@ -398,10 +398,8 @@ package final class Restoration: @unchecked Sendable {
   /// Stores a content whose bytes are elsewhere.
   package func add(away digest: BlobDigest, length: Int64) async throws(DatabaseError) {
     guard let database else { throw Self.refusal("the database is not open yet") }
-    guard let content = try BlobReference(digest: digest, length: Int(length)).exchanged else {
-      throw Self.refusal("a content of \(length) bytes")
-    }
-    try await database.contents.expect(digest, length: content.length)
+    let content = try BlobReference(digest: digest, length: Int(length)).exchanged
+    try await database.contents.expect(digest, length: content?.length ?? .max)
   }
 
   /// Records that a content was made from another; both must be stored.

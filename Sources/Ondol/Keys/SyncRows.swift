@@ -3,7 +3,7 @@
 // checked, dumped, backed up and encrypted like these.
 //
 //   __syncclient__/client   who this device is for the server, and what the server has answered
-//   __syncclient__/DIGEST   a content whose bytes are on their way to the server in several requests
+//   __syncclient__/DIGEST   a content on its way to the server in several requests
 //   __follows__/NUMBER      a followed query, and up to which moment it is complete
 //   __synced__/DIGEST       a document that a follow contains or that waits: OndolSync/SyncedRow
 //   __outbox__/ID           a commit of this device that the server does not have yet

@@ -143,9 +143,7 @@ async function begin() {
         button("Try again", () => location.reload(), { kind: "primary" })));
     return;
   }
-  const nav = frame.querySelector("nav");
-  if (session.database.server) nav.append(h("a", { href: "/server" }, "Server"));
-  if (session.database.sync) nav.append(h("a", { href: "/sync" }, "Sync"));
+  for (const [href, name] of session.database.pages) frame.querySelector("nav").append(h("a", { href }, name));
   onSession(renderSession);
   renderSession();
   renderVersion({ version: session.database.version, time: session.database.opened });

@@ -1,8 +1,8 @@
 // Where the bytes of a content are. A row with this value makes a content stored. A tiny content is
 // in the row itself, one of ordinary size shares a pack with others, and a large one has a file of
 // its own. The row repeats what a reader needs to verify that it has the right bytes: the file's
-// salt and, for a file that contains only the content, the checksums. Of a content that is elsewhere,
-// such as on the server of a synchronised database, only the length is known.
+// salt and, for a file that contains only the content, the checksums. Of a content that is
+// elsewhere, such as on the server of a synchronised database, only the length is known.
 //
 //   01 inline   bytes up to the end
 //   02 pack     number, salt (8), offset, length, bytes of the entry
