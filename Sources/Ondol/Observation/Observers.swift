@@ -29,12 +29,13 @@ enum ListeningPlace: Hashable, Sendable {
     ]
   }
 
-  /// The collection or group that the place is, or is in.
-  var source: QueryShape.Source {
+  /// The collection or group that the place is, or is in; nil for all of them.
+  var source: QueryShape.Source? {
     switch self {
     case .document(let path): .collection(path.collection)
     case .collection(let path): .collection(path)
     case .group(let id): .group(id)
+    case .everywhere: nil
     }
   }
 
@@ -269,7 +270,8 @@ final class Observers: Sendable {
   private func noteLoading() {
     let shared = state.withLock { Array($0.shared.values) }
     for shared in shared where !shared.subscriptions.isEmpty {
-      shared.watch.note(isLoading: synced.isLoading(shared.subscriptions.map(\.place.source)))
+      shared.watch.note(
+        isLoading: synced.isLoading(shared.subscriptions.compactMap(\.place.source)))
     }
   }
 
