@@ -1,5 +1,5 @@
-// The route of reports: rows, columns, the chart's columns, the explanation, and mistakes with their
-// place.
+// The route of reports: rows, columns, the chart's columns, the explanation, and mistakes with
+// their place.
 
 import Foundation
 import Ondol
@@ -21,7 +21,8 @@ import Testing
     let bench = try await bench()
     let (status, text, _) = try await bench.ask(
       "POST", "report",
-      #"{"pipeline": "books | aggregate n = sum(price) by genre | sort n desc", "explain": "analyze"}"#
+      #"{"pipeline": "books | aggregate n = sum(price) by genre | sort n desc","#
+        + #" "explain": "analyze"}"#
     )
     #expect(status == 200)
     let rows =

@@ -1,6 +1,6 @@
-// Pipelines whose rows are values of a type. Properties find their columns as those of typed queries
-// find their fields (ModelFields), and conditions are the same. A stage that makes other rows names
-// the type that they have, and which property of it each column becomes.
+// Pipelines whose rows are values of a type. Properties find their columns as those of typed
+// queries find their fields (ModelFields), and conditions are the same. A stage that makes other
+// rows names the type that they have, and which property of it each column becomes.
 
 internal import OndolEngine
 

@@ -1,5 +1,5 @@
-// Conditions of queries as expressions of pipelines, for typed pipelines, which share the conditions
-// of typed queries.
+// Conditions of queries as expressions of pipelines, for typed pipelines, which share the
+// conditions of typed queries.
 
 extension PipelineExpression {
   /// An expression that is true where the condition is met.

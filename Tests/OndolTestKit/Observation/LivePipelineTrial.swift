@@ -48,7 +48,8 @@ package enum LivePipelineTrial {
   fileprivate static let listenerCount = 6
   private static let commitCount = 30
 
-  /// Runs the history of `seed`. Throws `LivePipelineFault` when a listener received anything wrong.
+  /// Runs the history of `seed`. Throws `LivePipelineFault` when a listener received anything
+  /// wrong.
   package static func run(seed: UInt64, _ place: Place) throws -> LivePipelineCounts {
     try SimulationExecutor.run(seed: seed) { executor in
       let world = SimulatedWorld(seed: seed, threads: executor)
@@ -85,7 +86,7 @@ package enum LivePipelineTrial {
   ) async throws -> LivePipelineCounts {
     var history = PipelineHistory(seed: seed, writer, seed.isMultiple(of: 4) ? clock : nil)
     try await history.begin()
-    var draw = PipelineDraw(seed: seed, observed)
+    var draw = LivePipelineDraw(seed: seed, observed)
     if writer !== observed { try await observed.refresh() }
     var counts = LivePipelineCounts()
     var pipelines: [DrawnPipeline] = []
@@ -112,7 +113,7 @@ package enum LivePipelineTrial {
     _ counts: inout LivePipelineCounts
   ) async throws {
     var listeners = pipelines.map { $0.pipeline.snapshots.makeAsyncIterator() }
-    var answers: [Answer?] = pipelines.map { _ in nil }
+    var answers: [LiveAnswer?] = pipelines.map { _ in nil }
     for number in 0...commitCount {
       if number > 0 { try await history.goOn() }
       if history.database !== observed { try await observed.refresh() }
@@ -145,7 +146,7 @@ package enum LivePipelineTrial {
     let records = pipelines.map { AnswerRecord($0) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for record in records { group.addTask { await record.listen() } }
-      var fresh: [[Answer]] = []
+      var fresh: [[LiveAnswer]] = []
       for drawn in pipelines { fresh.append([await drawn.answer()]) }
       for _ in 0..<commitCount {
         for _ in 0..<history.random.below(8) { await Task.yield() }
@@ -166,7 +167,7 @@ package enum LivePipelineTrial {
 }
 
 /// The rows of an answer in a form that can be compared, or why there are none.
-private enum Answer: Sendable, Equatable {
+enum LiveAnswer: Sendable, Equatable {
   case rows([Row])
   case failure(DatabaseError.Code)
 
@@ -178,12 +179,12 @@ private enum Answer: Sendable, Equatable {
 }
 
 /// A pipeline, and whether its stages determine the order of its rows.
-private struct DrawnPipeline: Sendable, CustomStringConvertible {
+struct DrawnPipeline: Sendable, CustomStringConvertible {
   let pipeline: Pipeline
   let isOrdered: Bool
   let description: String
 
-  func answer() async -> Answer {
+  func answer() async -> LiveAnswer {
     do throws(DatabaseError) {
       return answer(try await pipeline.execute())
     } catch {
@@ -191,9 +192,9 @@ private struct DrawnPipeline: Sendable, CustomStringConvertible {
     }
   }
 
-  func answer(_ results: [PipelineResult]) -> Answer {
+  func answer(_ results: [PipelineResult]) -> LiveAnswer {
     let rows = results.map { result in
-      Answer.Row(
+      LiveAnswer.Row(
         path: result.reference?.path, fields: result.data(),
         times: [result.createTime, result.updateTime])
     }
@@ -217,13 +218,13 @@ private enum ValueComparison {
 /// The answers of one listener.
 private final class AnswerRecord: Sendable {
   private let drawn: DrawnPipeline
-  private let state = Guarded<(answers: [Answer], isOver: Bool)>(([], false))
+  private let state = Guarded<(answers: [LiveAnswer], isOver: Bool)>(([], false))
 
   init(_ drawn: DrawnPipeline) {
     self.drawn = drawn
   }
 
-  var last: Answer? { state.withLock { $0.answers.last } }
+  var last: LiveAnswer? { state.withLock { $0.answers.last } }
   var isOver: Bool { state.withLock { $0.isOver } }
 
   func listen() async {
@@ -240,7 +241,7 @@ private final class AnswerRecord: Sendable {
 
   /// Throws unless the answers are some of `fresh`, in order, and end with the last one, or with
   /// the failure that ended them. Returns their number.
-  func check(_ fresh: [Answer]) throws -> Int {
+  func check(_ fresh: [LiveAnswer]) throws -> Int {
     let answers = state.withLock { $0.answers }
     var place = 0
     for (number, answer) in answers.enumerated() {
@@ -373,197 +374,6 @@ private struct PipelineHistory {
         }
       }
       try await batch.commit()
-    }
-  }
-}
-
-// MARK: - Pipelines
-
-/// Draws pipelines.
-private struct PipelineDraw {
-  private var random: SeededRandom
-  private let database: Database
-
-  init(seed: UInt64, _ database: Database) {
-    random = SeededRandom(seed: SeededRandom.derive(seed, 7))
-    self.database = database
-  }
-
-  mutating func pipeline() -> DrawnPipeline {
-    var (pipeline, text) = source()
-    for _ in 0..<random.below(3) {
-      let condition = condition()
-      pipeline = pipeline.where(condition)
-      text += " | where \(condition)"
-    }
-    let isOrdered: Bool
-    switch random.below(9) {
-    case 0:
-      columns(&pipeline, &text)
-      isOrdered = true
-    case 1, 2:
-      if random.chance(1, in: 3) { columns(&pipeline, &text) }
-      sorted(&pipeline, &text)
-      if random.chance(1, in: 3) { columns(&pipeline, &text) }
-      isOrdered = true
-    case 3:
-      isOrdered = others(&pipeline, &text)
-    default:
-      isOrdered = grouped(&pipeline, &text)
-    }
-    return DrawnPipeline(pipeline: pipeline, isOrdered: isOrdered, description: text)
-  }
-
-  private mutating func source() -> (Pipeline, String) {
-    let source = database.pipeline()
-    switch random.below(12) {
-    case 0: return (source.collectionGroup("c"), "group c")
-    case 1: return (source.collection("d"), "d")
-    case 2: return (source.collection("e"), "e")
-    case 3:
-      let documents = (0..<4).map { database.document("c/d\($0)") }
-      return (source.documents(documents), "documents")
-    default: return (source.collection("c"), "c")
-    }
-  }
-
-  private mutating func field() -> Field { Field(FieldPath([random.pick(["a", "a", "b", "g"])])) }
-
-  private mutating func condition() -> PipelineExpression {
-    let number = random.below(4)
-    switch random.below(10) {
-    case 0: return field().equal(number)
-    case 1: return Field("g").equal("x")
-    case 2: return Field("a").lessThan(number)
-    case 3: return Field("b").notEqual(number)
-    case 4: return Field("t").arrayContains(number)
-    case 5: return Field("b").multiply(2).lessThan(5)
-    case 6: return Field("a").exists()
-    case 7: return Field("b").greaterThan(0) || Field("g").equal("y")
-    case 8: return Field("b").greaterThanOrEqual(1) && Field("a").lessThanOrEqual(number)
-    default: return Field("a").greaterThan(number - 1)
-    }
-  }
-
-  private mutating func columns(_ pipeline: inout Pipeline, _ text: inout String) {
-    switch random.below(5) {
-    case 0:
-      pipeline = pipeline.select(Field("g"), Field("b").multiply(10).as("ten"))
-      text += " | select g, ten"
-    case 1:
-      // Texts cannot be added, which fails the pipeline.
-      pipeline = pipeline.addFields(Field("a").add(1).ifError("none").as("more"))
-      text += " | add more"
-    case 2:
-      pipeline = pipeline.removeFields("t", "g")
-      text += " | remove t, g"
-    case 3:
-      pipeline = pipeline.select(Field("a"), Field("__update_time__").as("at"))
-      text += " | select a, at"
-    default:
-      pipeline = pipeline.select(Field("a").add(1).as("risky"))
-      text += " | select risky"
-    }
-  }
-
-  private mutating func sorted(_ pipeline: inout Pipeline, _ text: inout String) {
-    let field = field()
-    let descending = random.chance(1, in: 2)
-    if random.chance(1, in: 3) {
-      let length = field.ifAbsent(0).type().charLength()
-      pipeline = pipeline.sort(descending ? length.descending() : length.ascending())
-    } else if random.chance(1, in: 2) {
-      pipeline = pipeline.sort(descending ? field.descending() : field.ascending())
-    } else {
-      pipeline = pipeline.sort(
-        Field("b").ascending(), descending ? field.descending() : field.ascending())
-    }
-    text += " | sort \(field) \(descending)"
-    part(&pipeline, &text)
-  }
-
-  private mutating func part(_ pipeline: inout Pipeline, _ text: inout String) {
-    if random.chance(1, in: 4) {
-      let count = random.below(3)
-      pipeline = pipeline.offset(count)
-      text += " | offset \(count)"
-    }
-    if random.chance(1, in: 2) {
-      let count = random.below(6)
-      pipeline = pipeline.limit(count)
-      text += " | limit \(count)"
-    }
-  }
-
-  /// Returns whether the groups are sorted.
-  private mutating func grouped(_ pipeline: inout Pipeline, _ text: inout String) -> Bool {
-    var aggregates: [AliasedAggregate] = [PipelineAggregate.count().as("n")]
-    for number in 0..<random.below(4) {
-      let field = field()
-      let name = random.pick([
-        "count", "sum", "average", "minimum", "maximum", "count_if", "count_distinct",
-      ])
-      let operand: PipelineExpression =
-        name == "count_if" ? field.greaterThan(1) : field.pipelineExpression
-      // A count of different values makes the pipeline run again.
-      if name == "count_distinct", random.chance(2, in: 3) { continue }
-      aggregates.append(PipelineAggregate.function(name, operand).as("r\(number)"))
-    }
-    let groups: [any PipelineSelectable] = random.pick([
-      [], [Field("g")], [Field("g")], [Field("g"), Field("b")], [Field("b").mod(2).as("odd")],
-    ])
-    if random.chance(1, in: 5) { columns(&pipeline, &text) }
-    pipeline = pipeline.aggregate(aggregates, groups: groups)
-    text += " | aggregate \(aggregates) by \(groups)"
-    if random.chance(1, in: 3) {
-      pipeline = pipeline.where(Field("n").greaterThan(1))
-      text += " | where n > 1"
-    }
-    if random.chance(1, in: 3) {
-      pipeline = pipeline.addFields(Field("n").multiply(2).as("twice"))
-      text += " | add twice"
-    }
-    guard random.chance(1, in: 2) else { return false }
-    let descending = random.chance(1, in: 2)
-    let key = Field(random.pick(["n", "r0", "g"]))
-    pipeline = pipeline.sort(descending ? key.descending() : key.ascending())
-    text += " | sort \(key) \(descending)"
-    part(&pipeline, &text)
-    if random.chance(1, in: 4) {
-      pipeline = pipeline.select(Field("n"))
-      text += " | select n"
-    }
-    return true
-  }
-
-  /// Stages that make a pipeline run again. Returns whether its rows have an order.
-  private mutating func others(_ pipeline: inout Pipeline, _ text: inout String) -> Bool {
-    switch random.below(6) {
-    case 0:
-      pipeline = pipeline.unnest(Field("t").as("e"), indexField: "i")
-        .aggregate(.count().as("n"), groups: [Field("e")])
-      text += " | unnest t as e | aggregate n by e"
-      return false
-    case 1:
-      pipeline = pipeline.union(database.pipeline().collection("c").where(Field("b").equal(1)))
-      text += " | union (c | where b = 1)"
-      return true
-    case 2:
-      pipeline = pipeline.lookup(in: "d", where: "b", equals: Field("b"), as: "others")
-      text += " | lookup in d"
-      return true
-    case 3:
-      pipeline = pipeline.lookup(Field("r"), as: "referred")
-      text += " | lookup r"
-      return true
-    case 4:
-      pipeline = database.pipeline().allDocuments().aggregate(.count().as("n"))
-      text = "* | aggregate n"
-      return true
-    default:
-      pipeline = pipeline.distinct(Field("g"), Field("b"))
-      text += " | distinct g, b"
-      return false
     }
   }
 }
