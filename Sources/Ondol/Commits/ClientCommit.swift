@@ -146,9 +146,7 @@ extension Database {
   package func commit(
     _ writes: [ClientWrite], as group: WriteGroup? = nil, durability: Durability? = nil
   ) async throws(DatabaseError) -> ClientCommit {
-    // A commit's time may be slightly ahead of the clock.
-    try await seeContents(of: writes)
-    let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
+    let writes = try ClientWrites(writes, now: try await seeBasis(of: writes))
     let all = writes.compiled + (group.map { [$0.place] } ?? [])
     let (outcome, receipt) = try await commit(
       .documents(all), durability: durability
@@ -178,11 +176,24 @@ extension Database {
     }
   }
 
-  /// Sees the contents that another process of the store may just have taken for these writes. One
-  /// that is not seen would count as missing.
-  func seeContents(of writes: [ClientWrite]) async throws(DatabaseError) {
-    guard isOnStore, writes.contains(where: { !$0.contents.isEmpty }) else { return }
-    try await refresh()
+  /// Sees what other processes of the store may have committed for these writes: contents, which
+  /// would count as missing, and states of documents that a client has seen there, which would
+  /// count as others.
+  ///
+  /// - Returns: the latest time, in microseconds since 1970, at which a document can have been
+  ///   updated. A commit's time may be ahead of this process's clock.
+  func seeBasis(of writes: [ClientWrite]) async throws(DatabaseError) -> Int64 {
+    if isOnStore {
+      let newest = engine.newestCommit.time
+      let isBehind = writes.contains { write in
+        if case .updated(let time) = write.condition, time.microsecondsSince1970 > newest {
+          return true
+        }
+        return !write.contents.isEmpty
+      }
+      if isBehind { try await refresh() }
+    }
+    return max(now(), engine.newestCommit.time)
   }
 
   /// Commits one write.

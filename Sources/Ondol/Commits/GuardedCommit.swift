@@ -129,8 +129,7 @@ extension Database {
     _ writes: [ClientWrite], as group: WriteGroup? = nil, allowedBy guardian: (any WriteGuard)?,
     expecting expected: [ExpectedResult] = []
   ) async throws(DatabaseError) -> ClientCommit {
-    try await seeContents(of: writes)
-    let writes = try ClientWrites(writes, now: max(now(), engine.newestCommit.time))
+    let writes = try ClientWrites(writes, now: try await seeBasis(of: writes))
     do {
       let (outcome, commit) = try await run(attempts: 100, durability: nil) {
         transaction -> ClientOutcome in

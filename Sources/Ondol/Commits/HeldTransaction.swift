@@ -117,8 +117,7 @@ package actor HeldTransaction {
       throw DatabaseError(.invalidArgument, "a read-only transaction cannot write")
     }
     let database = moment.database
-    let writes = try ClientWrites(
-      writes, now: max(database.now(), database.engine.newestCommit.time))
+    let writes = try ClientWrites(writes, now: try await database.seeBasis(of: writes))
     var (transformed, changes) = ([[Value]](), [ProposedWrites.Change]())
     for (write, compiled) in zip(writes.writes, writes.compiled) {
       let added = try await attempt { [changes] (transaction) throws(DatabaseError) in
