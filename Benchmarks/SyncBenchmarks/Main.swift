@@ -1,7 +1,7 @@
 // The sync suite: devices and a server in one process, over the loopback interface. It measures
-// what a local write pays for being written down, how long a first load and a full outbox take, how soon
-// another device has a change, and what a follow keeps in memory and sends when nothing is new.
-// `Scripts/bench --suite sync` builds it.
+// what a local write pays for being written down, how long a first load and a full outbox take, how
+// soon another device has a change, and what a follow keeps in memory and sends when nothing is
+// new. `Scripts/bench --suite sync` builds it.
 
 #if Server && Sync
   import ArgumentParser

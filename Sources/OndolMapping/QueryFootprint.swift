@@ -1,6 +1,6 @@
-// What a transaction on a device has read by a query, in few bytes: the query, how many documents it
-// found, and a digest of their names. The server runs the query again within the commit. It need not
-// compare the documents: the device names the update time of each that it has found.
+// What a transaction on a device has read by a query, in few bytes: the query, how many documents
+// it found, and a digest of their names. The server runs the query again within the commit. It need
+// not compare the documents: the device names the update time of each that it has found.
 //
 // Beside a group of writes, footprints are one text, with commas between them. Each is the query's
 // message in base 64, a point, the count, a point, and the digest in hexadecimal.

@@ -1,7 +1,7 @@
-// Procedures that call the functions whose locks other processes wait for, and commit. A statement's
-// transaction ends with a message of its own, Sync. If the line is silent between the statement and
-// that message, the server keeps the locks and every process waits. A procedure commits within the
-// message that calls it.
+// Procedures that call the functions whose locks other processes wait for, and commit. A
+// statement's transaction ends with a message of its own, Sync. If the line is silent between the
+// statement and that message, the server keeps the locks and every process waits. A procedure
+// commits within the message that calls it.
 
 extension Schema {
   /// A procedure that calls a function and commits.

@@ -66,7 +66,7 @@ extension Schema {
     -- Nothing was ever kept here.
     drop table if exists ondol_content;
 
-    -- Large contents, in parts of \(ContentPart.length) bytes.
+    -- Contents in parts of \(ContentPart.length) bytes.
     create table if not exists ondol_part (
       db int, content bytea, part int, bytes bytea not null, primary key (db, content, part));
     alter table ondol_part alter bytes set storage external;
@@ -98,7 +98,7 @@ extension Schema {
 
     """
 
-  /// The approximate size of an annotation in addition to its bytes.
+  /// About the bytes that an annotation takes in addition to its own.
   private static let annotationBytes = 64
   /// The parts of contents that are removed in one transaction: 256 MiB.
   static let partsCutAtOnce = 1_024
@@ -254,8 +254,8 @@ extension Schema {
         order by g.at;
     end $$;
 
-    -- Nobody is told of a commit that a crash can take back. Of those who come upon one at once the
-    -- first flushes; the others wait for its row, and see then that it is done.
+    -- Nobody is told of a commit that a crash can take back. Of those who come upon one the first
+    -- flushes; the others wait for its row.
     create or replace function ondol_told_1(d int)
     returns bigint language plpgsql volatile as $$
     declare told bigint;
@@ -268,8 +268,7 @@ extension Schema {
     end $$;
 
     -- The same for versions of this product that ask for both at once.
-    create or replace function ondol_news_1(
-      d int, known bigint, kt bigint, most int, room bigint)
+    create or replace function ondol_news_1(d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language plpgsql volatile as $$
     begin
@@ -469,9 +468,9 @@ extension Schema {
         where x.db = d and x.process <> 0 and x.until > now());
     end $$;
 
-    -- Lets go of some of what commits have said: what is older than `micros` and what is above
-    -- `bytes`, but for the newest; all when the newest commit has said nothing. {how many, the
-    -- commit up to which nothing is kept}. Two who come at once do not do it twice.
+    -- Lets go of what commits have said: what is older than `micros` or above `bytes`, but for the
+    -- newest; all when the newest has said nothing. {how many, the commit up to which nothing is
+    -- kept}. Two who come at once do not do it twice.
     create or replace function ondol_trim_1(d int, micros bigint, bytes bigint, most int)
     returns bigint[] language plpgsql volatile as $$
     declare head bigint; last bigint; whole bigint; low bigint; gone bigint := 0; oldest bigint;

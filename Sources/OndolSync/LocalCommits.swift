@@ -60,7 +60,7 @@
 
     /// Brings the rows into memory that a transaction will read. It would run again for each that
     /// it does not find there.
-    private func warm(_ paths: [DocumentPath]) async throws(DatabaseError) {
+    func warm(_ paths: [DocumentPath]) async throws(DatabaseError) {
       for path in paths {
         _ = try await database.syncedRow(of: path).getDocument()
         // One that cannot be upgraded is in memory as well.
@@ -120,7 +120,7 @@
     }
 
     /// Whether a follow that is complete has the document.
-    private func isShared(
+    func isShared(
       _ row: SyncedRow, _ loading: Set<Int64>, _ follows: [Int64: FollowedQuery]
     ) -> Bool {
       row.follows.contains { !loading.contains($0) && follows[$0]?.isComplete == true }
@@ -133,7 +133,7 @@
         ?? SyncedRow(path)
     }
 
-    private func apply(
+    func apply(
       _ change: ServerChange?, to row: SyncedRow, _ finished: [String: OutboxEntry],
       _ follows: Set<Int64>, _ counts: inout [Int64: Int64], _ transaction: Transaction
     ) throws(DatabaseError) {
@@ -173,7 +173,7 @@
     /// Tells entries what they rely on that were made on what a write without conditions had left.
     /// That is the server's state only if nobody else has changed the document before. If somebody
     /// has, they rely on a state that is no more, so that the server refuses them.
-    private func settleSeen(
+    func settleSeen(
       _ row: SyncedRow, _ new: SyncedRow, _ finished: [String: OutboxEntry],
       _ transaction: Transaction
     ) throws(DatabaseError) {
@@ -208,7 +208,7 @@
     }
 
     /// The state that writes were made on that wait to be merged, once the server has another.
-    private func ancestor(
+    func ancestor(
       of row: SyncedRow, to new: SyncedRow, _ finished: [String: OutboxEntry],
       _ transaction: Transaction
     ) throws(DatabaseError) -> SyncedRow.Ancestor? {
@@ -275,7 +275,7 @@
     /// Tells later entries, which rely on how an entry leaves a document, when the server updated
     /// it. When the server's state may contain more than this device shows, they wait until it has
     /// been seen.
-    private func settle(
+    func settle(
       _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: Transaction
     ) throws(DatabaseError) {
       guard let update = entry.update(of: path), entry.determines(path) else { return }
@@ -360,7 +360,7 @@
     }
 
     /// The entries that rely on how an entry leaves its documents.
-    private func followers(
+    func followers(
       of entry: OutboxEntry, _ transaction: Transaction
     ) throws(DatabaseError) -> [OutboxEntry] {
       var followers: [OutboxEntry] = []
@@ -375,7 +375,7 @@
       return followers
     }
 
-    private func rejection(
+    func rejection(
       of entry: OutboxEntry, _ reason: Rejection.Reason, _ transaction: Transaction
     ) throws(DatabaseError) -> [String: Value] {
       var states: [Rejection.State] = []
@@ -388,128 +388,6 @@
             path: path, mine: mine.flatMap { $0.exists ? $0.data() : nil }, theirs: row.base))
       }
       return try Rejection.fields(of: entry, reason, states)
-    }
-
-    // MARK: - Follows
-
-    /// Writes the row of a new follow, and removes documents that only the device has or puts them
-    /// into the outbox. All of it is one commit, so a cancelled call leaves nothing behind.
-    ///
-    /// - Returns: the follow; the one that asks the same, if there is one.
-    func begin(
-      _ query: Query, removing: [DocumentPath], uploading: [DocumentPath], session: String,
-      _ environment: Environment
-    ) async throws(DatabaseError) -> FollowedQuery {
-      let names = uploading.map { _ in environment.randomName() }
-      let time = Timestamp(clock: environment.now())
-      try await warm(removing + uploading)
-      let (follow, count, bytes) = try await commit { (transaction) throws(DatabaseError) in
-        // Numbers are never used again: rows of documents may still have that of an ended follow.
-        let counter = database.syncClient.document("follows")
-        let last = try transaction.getDocument(counter)["last"] as Int64? ?? 0
-        let follow = try FollowedQuery(query, number: last + 1)
-        for document in try transaction.getDocuments(database.syncFollows).documents {
-          let other = try FollowedQuery(document)
-          if other.isSame(as: follow), !other.isEnding { return (other, 0, 0) }
-        }
-        try transaction.setValues(["last": .integer(follow.number)], counter)
-        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
-        for path in removing where try row(of: path, transaction).isForgotten {
-          try transaction.add(ClientWrite(path: path, .delete))
-        }
-        var (count, bytes) = (0, 0)
-        for (path, name) in zip(uploading, names) {
-          guard let size = try upload(path, as: name, session, time, transaction) else { continue }
-          count += 1
-          bytes += size
-        }
-        return (follow, count, bytes)
-      }
-      if count > 0 {
-        witness.count(entries: count, bytes: bytes)
-        witness.bell.ring()
-      }
-      return follow
-    }
-
-    /// Puts a document that only the device has into the outbox.
-    ///
-    /// - Returns: the bytes of its entry; nil when it is gone, or the server knows of it.
-    private func upload(
-      _ path: DocumentPath, as name: String, _ session: String, _ time: Timestamp,
-      _ transaction: Transaction
-    ) throws(DatabaseError) -> Int? {
-      var row = try row(of: path, transaction)
-      let document = try transaction.getDocument(database.document(path))
-      guard row.isForgotten, document.exists else { return nil }
-      let write = ClientWrite(path: path, .replace(document.data()), condition: .exists(false))
-      let entry = OutboxEntry(
-        name: name, writes: [OutboxEntry.Write(write: write)], session: session, time: time,
-        order: 0)
-      row.waiting = [name]
-      let (fields, bytes) = try entry.fields(isNew: true)
-      try transaction.setValues(row.fields, database.syncedRow(of: path))
-      try transaction.setValues(fields, database.syncOutbox.document(name))
-      // Changes nothing, and has listeners learn that the document waits.
-      try transaction.add(ClientWrite(path: path, .patch([:], mask: [])))
-      return bytes
-    }
-
-    /// Writes the row of a follow that has its documents already.
-    func write(_ follow: FollowedQuery) async throws(DatabaseError) {
-      try await commit { (transaction) throws(DatabaseError) in
-        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
-      }
-    }
-
-    /// Removes those of these documents from a follow that nothing else keeps.
-    func leave(_ number: Int64, _ paths: [DocumentPath]) async throws(DatabaseError) {
-      try await warm(paths)
-      try await commit { (transaction) throws(DatabaseError) in
-        for path in paths {
-          var row = try row(of: path, transaction)
-          guard row.follows.remove(number) != nil else { continue }
-          if row.isForgotten {
-            try show(row, transaction)
-          } else {
-            try transaction.setValues(row.fields, database.syncedRow(of: path))
-          }
-        }
-      }
-    }
-
-    /// Removes the row of a follow that has no documents.
-    func remove(_ follow: FollowedQuery) async throws(DatabaseError) {
-      try await commit { (transaction) throws(DatabaseError) in
-        try transaction.deleteDocument(database.followRow(follow.number))
-      }
-    }
-
-    /// Writes who this device is.
-    func write(_ client: SyncClient) async throws(DatabaseError) {
-      try await commit { (transaction) throws(DatabaseError) in
-        try client.write(transaction, in: database)
-      }
-    }
-
-    /// Writes a row, or removes it.
-    func write(
-      _ row: DocumentReference, _ fields: [String: Value]?
-    ) async throws(DatabaseError) {
-      try await commit { (transaction) throws(DatabaseError) in
-        if let fields {
-          try transaction.setValues(fields, row)
-        } else {
-          try transaction.deleteDocument(row)
-        }
-      }
-    }
-
-    /// Removes a rejection.
-    func remove(rejection name: String) async throws(DatabaseError) {
-      try await commit { (transaction) throws(DatabaseError) in
-        try transaction.deleteDocument(database.syncRejections.document(name))
-      }
     }
   }
 

@@ -7,10 +7,10 @@
 //              update; the name of the entry that made the state; false for no document
 //   merging    array of integers: the places of writes that a merge may change, if there are any
 //   footprints text: what a transaction has read by queries, if it has (QueryFootprint)
-//   held       map, code, message and time: why the server refused an entry that waits to be merged,
-//              and as of when, if it has said that
-//   delayed    boolean: whether later entries may be sent before it, as it relies on one that waits to
-//              be merged
+//   held       map, code, message and time: why the server refused an entry that waits to be
+//              merged, and as of when, if it has said that
+//   delayed    boolean: whether later entries may be sent before it, as it relies on one that waits
+//              to be merged
 //   session    text: the opening of the database that made it
 //   time       timestamp: when it was made, by this device's clock
 //   order      integer: its place among all entries, once the row was written again. Before that
@@ -72,9 +72,9 @@
     var footprints: [QueryFootprint] = []
     /// Why the server refused it, while it waits to be merged.
     var held: Refusal?
-    /// Whether later entries may be sent before it, because it relies on one that waits to be merged.
-    /// When it can be sent, it takes a place after all that may have been sent: the server knows a
-    /// device by the order of its entries.
+    /// Whether later entries may be sent before it, because it relies on one that waits to be
+    /// merged. When it can be sent, it takes a place after all that may have been sent: the server
+    /// knows a device by the order of its entries.
     var isDelayed = false
 
     /// The documents that it is about, each once, in the order of their first writes.
@@ -93,8 +93,8 @@
       writes.contains { !$0.mayMerge && $0.reliance == .after(name) }
     }
 
-    /// Whether the state in which the entry leaves a document follows from the state that this device
-    /// shows. Otherwise it also contains what others have written before it.
+    /// Whether the state in which the entry leaves a document follows from the state that this
+    /// device shows. Otherwise it also contains what others have written before it.
     func determines(_ path: DocumentPath) -> Bool {
       let own = writes.filter { $0.write.path == path }
       if own.first?.reliance != Reliance.none { return true }

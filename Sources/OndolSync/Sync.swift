@@ -443,8 +443,8 @@
     ///
     /// Give it directly after making the `Sync`, at each start of the app: it is code, and not
     /// stored. Commits that were made under a rule, and meet a conflict while there is none, wait
-    /// until there is one; ``SyncState/collectionsToMerge`` names the collections. The rule's result
-    /// takes the place of what the commit meant, and waits in its stead.
+    /// until there is one; ``SyncState/collectionsToMerge`` names the collections. The rule's
+    /// result takes the place of what the commit meant, and waits in its stead.
     ///
     /// The rule is asked about writes that do not rely on what they have read: not about those of
     /// transactions, with `ifVersion`, or that create a document. These are refused.

@@ -7,9 +7,9 @@
 // A transaction made offline is one commit of the server or none. Of several creations of one
 // document one wins, and the others become rejections. Documents that the app's rule merges lose no
 // line. Of transactions that found the same seat free one books it. What was taken and released is
-// free again, whoever did it. No listener on a device ever sees half of a commit of the server, or a
-// document that does not wait and is not the server's. Nothing is left in the outbox, or of states
-// that are kept for waiting writes.
+// free again, whoever did it. No listener on a device ever sees half of a commit of the server, or
+// a document that does not wait and is not the server's. Nothing is left in the outbox, or of
+// states that are kept for waiting writes.
 
 #if Server && Sync
   import GRPCCore
@@ -102,16 +102,16 @@
     /// The same, when it need not become quiet.
     private static let mostSabotagedSteps = 400_000
 
-    private let seed: UInt64
-    private let sabotage: SyncSabotage?
+    let seed: UInt64
+    let sabotage: SyncSabotage?
     /// Whether the devices take the server for one of Google's: what they write counts at least
     /// once then.
     let isGoogles: Bool
     let site: SimulatedSite
     let devices: [SimulatedDevice]
-    private let executor: SimulationExecutor
+    let executor: SimulationExecutor
     let ledger = Guarded(SyncLedger())
-    private let trace: (@Sendable (String) -> Void)?
+    let trace: (@Sendable (String) -> Void)?
 
     /// Runs the history of a seed.
     ///
@@ -150,13 +150,13 @@
 
     private var mostSteps: Int { sabotage == nil ? Self.mostSteps : Self.mostSabotagedSteps }
 
-    private func say(_ text: @autoclosure () -> String) { trace?(text()) }
+    func say(_ text: @autoclosure () -> String) { trace?(text()) }
 
-    private func random(_ number: Int) -> SeededRandom {
+    func random(_ number: Int) -> SeededRandom {
       SeededRandom(seed: SeededRandom.derive(seed, number))
     }
 
-    private func run() async throws -> SyncCounts {
+    func run() async throws -> SyncCounts {
       for server in 0..<site.serverCount { try await site.start(server) }
       let result: Result<Void, any Error>
       do {
@@ -184,7 +184,7 @@
     // MARK: - The server's side
 
     /// Commits on the server, until it answers.
-    private func commit(_ writes: [WireWrite]) async throws {
+    func commit(_ writes: [WireWrite]) async throws {
       let client = ServeClient(
         site: site, executor: executor, ledger: ServeLedger(), sabotage: nil, number: 900,
         trace: nil)
@@ -207,12 +207,12 @@
       }
     }
 
-    private func pair(_ name: String, _ number: Int) -> [WireWrite] {
+    func pair(_ name: String, _ number: Int) -> [WireWrite] {
       ["\(name)-l", "\(name)-r"].map { ServeClient.write("pairs/\($0)", number) }
     }
 
     /// Writes pairs, which listeners on devices must never see half of, and moves notes.
-    private func writeOnServer() async throws {
+    func writeOnServer() async throws {
       var random = random(500)
       for turn in 0..<20 {
         for _ in 0..<random.below(60) { await Task.yield() }
@@ -232,7 +232,7 @@
       }
     }
 
-    private func endServers() async throws {
+    func endServers() async throws {
       var random = random(200)
       for _ in 0..<random.below(3) {
         for _ in 0..<random.below(600) { await Task.yield() }
@@ -247,7 +247,7 @@
 
     // MARK: - Devices
 
-    private func live() async throws {
+    func live() async throws {
       for device in devices {
         try await device.start()
         say("device \(device.number) starts")
@@ -272,7 +272,7 @@
 
     /// Ends all trouble, waits until devices and server have exchanged everything, and makes the
     /// last commit, which listeners wait for.
-    private func calm() async throws {
+    func calm() async throws {
       site.setFaults(false)
       say("calm")
       for device in devices {
@@ -294,7 +294,7 @@
       say("after \(executor.steps) steps")
     }
 
-    private func trouble(_ device: SimulatedDevice) async throws {
+    func trouble(_ device: SimulatedDevice) async throws {
       var random = random(300 + device.number)
       for _ in 0..<random.below(5) {
         for _ in 0..<random.below(500) { await Task.yield() }
@@ -321,7 +321,7 @@
     }
 
     /// What the app on a device does.
-    private func use(_ device: SimulatedDevice) async throws {
+    func use(_ device: SimulatedDevice) async throws {
       var random = random(100 + device.number)
       for turn in 0..<Self.turns {
         for _ in 0..<random.below(80) { await Task.yield() }
@@ -350,7 +350,7 @@
       }
     }
 
-    private func increment(_ name: String, _ life: DeviceLife) async throws {
+    func increment(_ name: String, _ life: DeviceLife) async throws {
       ledger.withLock { $0.unsure[name, default: 0] += 1 }
       var isUnsure = false
       defer { if !isUnsure { ledger.withLock { $0.unsure[name, default: 0] -= 1 } } }
@@ -370,7 +370,7 @@
       }
     }
 
-    private func count(_ life: DeviceLife) async throws {
+    func count(_ life: DeviceLife) async throws {
       let tally = life.database.document("tally/t")
       ledger.withLock { $0.unsureCounted += 1 }
       var isUnsure = false
@@ -398,7 +398,7 @@
       }
     }
 
-    private func bump(_ life: DeviceLife) async throws {
+    func bump(_ life: DeviceLife) async throws {
       ledger.withLock { $0.unsureBumped += 1 }
       var isUnsure = false
       defer { if !isUnsure { ledger.withLock { $0.unsureBumped -= 1 } } }
@@ -412,7 +412,7 @@
       if !isUnsure { ledger.withLock { $0.bumped += 1 } }
     }
 
-    private func make(_ name: String, _ maker: String, _ life: DeviceLife) async throws {
+    func make(_ name: String, _ maker: String, _ life: DeviceLife) async throws {
       ledger.withLock { $0.unsureMade[name, default: 0] += 1 }
       var isUnsure = false
       defer { if !isUnsure { ledger.withLock { $0.unsureMade[name, default: 0] -= 1 } } }
@@ -427,148 +427,10 @@
       ledger.withLock { $0.made[name, default: 0] += 1 }
     }
 
-    // MARK: - Contents
-
-    /// The bytes of a photograph.
-    static func bytes(of tag: String, _ count: Int) -> [UInt8] {
-      var random = SeededRandom(seed: tag.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) })
-      return (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-    }
-
-    private func photograph(
-      _ random: inout SeededRandom, _ tag: String, _ life: DeviceLife
-    ) async throws {
-      let count = [20, 900, 3_500][random.below(3)]
-      let name = "photos/p\(random.below(3))"
-      let blob = try await life.database.storage.put(Self.bytes(of: tag, count))
-      try await life.database.document(name).setData(["tag": tag, "photo": blob])
-    }
-
-    /// Reads the contents that a device shows, if they can be had.
-    private func look(_ life: DeviceLife) async throws {
-      for document in try await life.database.collection("photos").getDocuments().documents {
-        do {
-          try await check(document, in: life.database)
-        } catch let error as DatabaseError {
-          // The network is away, or the document is no longer the server's.
-          guard life.isOver || [.unavailable, .notFound, .cancelled].contains(error.code) else {
-            throw fault("\(document.reference.path) has no photograph: \(error)")
-          }
-        }
-      }
-    }
-
-    /// Expects the bytes of a document's content.
-    func check(_ document: DocumentSnapshot, in database: Database) async throws {
-      guard let tag = document["tag"] as String?, let blob = document["photo"] as BlobReference?
-      else { throw fault("\(document.reference.path) is no photograph") }
-      let bytes = try await database.storage.data(of: blob)
-      guard Array(bytes) == Self.bytes(of: tag, blob.length) else {
-        throw fault("\(document.reference.path) has the bytes of another")
-      }
-      ledger.withLock { $0.counts.contents += 1 }
-    }
-
-    /// Adds a line to the merged document, as an app does that shows it in a text field.
-    private func addLine(_ line: String, _ life: DeviceLife) async throws {
-      let document = life.database.document("merged/k")
-      let known = Self.lines(try await document.getDocument().data())
-      ledger.withLock { _ = $0.unsureLines.insert(line) }
-      do {
-        let result = try await document.updateData(
-          ["lines": known + [line]], returning: .before)
-        guard !life.isOver else {
-          // The same may have happened, and nobody knows.
-          return ledger.withLock { $0.removedLines.formUnion($0.lines.union($0.unsureLines)) }
-        }
-        let between = Set(Self.lines(result.before?.data() ?? [:])).subtracting(known)
-        ledger.withLock { ledger in
-          ledger.removedLines.formUnion(between)
-          ledger.unsureLines.remove(line)
-          ledger.lines.insert(line)
-          ledger.counts.lines += 1
-        }
-      } catch {
-        ledger.withLock { ledger in
-          if life.isOver {
-            ledger.removedLines.formUnion(ledger.lines.union(ledger.unsureLines))
-          } else {
-            ledger.unsureLines.remove(line)
-          }
-        }
-        throw error
-      }
-    }
-
-    static func lines(_ fields: [String: Value]) -> [String] {
-      (fields["lines"]?.array ?? []).compactMap {
-        if case .string(let line) = $0 { line } else { nil }
-      }
-    }
-
-    /// Books a seat if a query finds no booking of it.
-    private func book(_ seat: Int, _ name: String, _ life: DeviceLife) async throws {
-      let bookings = life.database.collection("bookings")
-      ledger.withLock { $0.unsureBooked[seat, default: 0] += 1 }
-      var isUnsure = false
-      defer { if !isUnsure { ledger.withLock { $0.unsureBooked[seat, default: 0] -= 1 } } }
-      let isBooked: Bool
-      do {
-        isBooked = try await life.database.runTransaction { transaction in
-          let taken = bookings.whereField("seat", isEqualTo: seat)
-          guard try transaction.getDocuments(taken).isEmpty else { return false }
-          try transaction.setData(["seat": seat], forDocument: bookings.document(name))
-          return true
-        }
-      } catch {
-        isUnsure = life.isOver
-        throw error
-      }
-      isUnsure = life.isOver
-      guard !isUnsure, isBooked else { return }
-      ledger.withLock { ledger in
-        ledger.booked[seat, default: 0] += 1
-        ledger.counts.bookings += 1
-      }
-    }
-
-    /// Takes what nobody has, or releases what this device has. Each leaves a trace in its commit.
-    private func take(_ name: String, _ owner: String, _ life: DeviceLife) async throws {
-      let slot = life.database.document("slots/s")
-      try await life.database.runTransaction { transaction in
-        let found = try transaction.getDocument(slot)
-        if !found.exists {
-          try transaction.setData(["by": owner], forDocument: slot)
-        } else if found["by"] as String? == owner {
-          try transaction.deleteDocument(slot)
-        } else {
-          return
-        }
-        try transaction.setData(
-          ["takes": !found.exists], forDocument: life.database.document("slots/\(name)"))
-      }
-    }
-
-    private func note(_ random: inout SeededRandom, _ life: DeviceLife) async throws {
-      let note = life.database.document("notes/n\(random.below(5))")
-      if random.chance(1, in: 4) {
-        try await note.delete()
-      } else if random.chance(1, in: 2) {
-        try await note.setData(["n": random.below(10), "t": random.below(100)])
-      } else {
-        // Two documents in one commit.
-        let batch = life.database.batch()
-        try batch.setData(["n": random.below(10)], forDocument: note, merge: true)
-        try batch.setData(
-          ["n": random.below(6)], forDocument: life.database.document("notes/both"), merge: true)
-        try await batch.commit()
-      }
-    }
-
     // MARK: - Listeners on devices
 
     /// Watches the pairs on a device, until the last commit has come.
-    private func watch(_ device: SimulatedDevice) async throws {
+    func watch(_ device: SimulatedDevice) async throws {
       while true {
         let life = try await device.life()
         let isDone = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -594,7 +456,7 @@
     }
 
     /// Watches documents that are made once: one that does not wait stays as it is.
-    private func watchMade(_ device: SimulatedDevice, _ life: DeviceLife) async throws {
+    func watchMade(_ device: SimulatedDevice, _ life: DeviceLife) async throws {
       var confirmed: [String: String] = [:]
       let made = life.database.collection("made")
       for try await snapshot in made.snapshots(includeMetadataChanges: true) {
@@ -616,7 +478,7 @@
       }
     }
 
-    private func watch(_ device: SimulatedDevice, _ life: DeviceLife) async throws -> Bool {
+    func watch(_ device: SimulatedDevice, _ life: DeviceLife) async throws -> Bool {
       for try await snapshot in life.database.collection("pairs").snapshots {
         ledger.withLock { $0.counts.results += 1 }
         var sides: [String: [Int64]] = [:]

@@ -1,4 +1,5 @@
-// What makes a device try again before its pause is over: a system that says its network has changed.
+// What makes a device try again before its pause is over: a system that says its network has
+// changed.
 
 #if Server && Sync
   import Foundation
@@ -41,7 +42,8 @@
           }
           while alarms.count < round { await alarms.bell.wait() }
         }
-        // Each alarm is followed by a pause, so messages cannot be more alarms than rounds and rests.
+        // Each alarm is followed by a pause, so messages cannot be more alarms than rounds and
+        // rests.
         #expect(alarms.count <= 6)
         monitor.cancel()
         _ = close(far)

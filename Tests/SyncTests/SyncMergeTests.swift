@@ -85,8 +85,11 @@
       let expected: [String: Value] = [
         "lines": ["a", "one", "three", "two"], "n": 1, "title": "Mine", "last": true,
       ]
-      #expect(try await stage.server.document("notes/n").getDocument().data() == expected)
-      #expect(try await note.getDocument().data() == expected)
+      let found = try await stage.server.document("notes/n").getDocument().data()
+      #expect(found == expected)
+      try await device.wait(for: note, "last", true)
+      let shown = try await note.getDocument().data()
+      #expect(shown == expected)
       #expect(try await device.sync.pendingRejections().count == 1)
     }
 
@@ -148,7 +151,7 @@
       }
       try await stage.server.document("notes/n").updateData(["title": "Theirs"])
       try await device.goOnline()
-      #expect(try await note.getDocument()["title"] as String? == "Theirs")
+      try await device.wait(for: note, "title", "Theirs")
       #expect(try await device.sync.pendingRejections().count == 1)
     }
 

@@ -89,6 +89,18 @@
       }
     }
 
+    /// Waits until a field of the document has this value.
+    func wait<T: FieldReadable & Equatable & Sendable>(
+      for document: DocumentReference, _ field: String, _ value: T
+    ) async throws {
+      for try await snapshot in document.snapshots where snapshot[field] as T? == value { return }
+    }
+
+    /// Waits until the document, which may not be readable at first, has this number.
+    func waitUntilReadable(_ path: String, _ number: Int64) async {
+      while ((try? await self.number(path)) ?? nil) != number { await Task.yield() }
+    }
+
     func number(_ path: String) async throws -> Int64? {
       try await database.document(path).getDocument()["n"] as Int64?
     }

@@ -224,7 +224,7 @@
       try await device.sync.settle()
       let cases: [(String, RPCError.Code?)] = [
         ("nonsense", .invalidArgument), (good, nil),
-        (good.replacingOccurrences(of: ".0.", with: ".3."), .failedPrecondition),
+        (good.replacing(".0.", with: ".3."), .failedPrecondition),
       ]
       for (number, (text, code)) in cases.enumerated() {
         let network = stage.network()

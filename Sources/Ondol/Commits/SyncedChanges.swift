@@ -1,7 +1,7 @@
 // What a commit means for synchronisation, read off the rows that synchronisation writes with the
 // documents (SyncRows). The end of stage 2 does that, in a database that has a witness. It travels
-// with the commit's note, and tells listeners which documents wait for the server, which follows are
-// complete, and who made the commit.
+// with the commit's note, and tells listeners which documents wait for the server, which follows
+// are complete, and who made the commit.
 
 internal import OndolEngine
 

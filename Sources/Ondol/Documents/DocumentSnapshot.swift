@@ -44,8 +44,8 @@ struct DocumentStamps: Sendable, Hashable {
 /// let item = try snapshot.data(as: Item.self)
 /// ```
 ///
-/// Its `metadata` says whether a server could not be reached, and in a synchronised database whether
-/// the server has everything that it shows.
+/// Its `metadata` says whether a server could not be reached, and in a synchronised database
+/// whether the server has everything that it shows.
 public struct DocumentSnapshot: Sendable {
   /// Where the document is.
   public let reference: DocumentReference

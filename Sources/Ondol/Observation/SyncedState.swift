@@ -1,7 +1,7 @@
-// What synchronisation means for snapshots and listeners: which documents have writes that the server
-// lacks, and which followed collections are still loading. Each commit says so itself (SyncedChanges).
-// The committer notes it here before the commit's call returns. The announcement of the commit notes
-// it again, in the order of commits, so that listeners and this state agree.
+// What synchronisation means for snapshots and listeners: which documents have writes that the
+// server lacks, and which followed collections are still loading. Each commit says so itself
+// (SyncedChanges). The committer notes it here before the commit's call returns. The announcement
+// of the commit notes it again, in the order of commits, so that listeners and this state agree.
 //
 // A database that is not synchronised never has a note, and pays for one look at a flag.
 
@@ -130,19 +130,5 @@ final class SyncedState: Sendable {
         hasPendingWrites: isWaiting, isComplete: covering.allSatisfy(\.isComplete),
         covering.isEmpty || isWaiting ? .local : .server)
     }
-  }
-}
-
-extension Database {
-  /// Takes what the rows of synchronisation say before commits change them.
-  ///
-  /// - Parameter waiting: the documents that wait for the server.
-  /// - Throws: as reads do.
-  package func noteSynchronised(waiting: [DocumentPath]) async throws(DatabaseError) {
-    var follows: [String: FollowFact] = [:]
-    for row in try await syncFollows.getDocuments().documents {
-      follows[row.documentID] = FollowFact(row.data())
-    }
-    observers.synced.load(waiting: waiting, follows)
   }
 }
