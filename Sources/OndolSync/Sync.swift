@@ -451,8 +451,8 @@
     ///
     /// - Parameters:
     ///   - id: the collections' id: `notes` is also that of `users/ann/notes`.
-    ///   - rule: must depend on nothing but its arguments, because it may be asked again. It runs in
-    ///     a transaction, and must not use the database. When it throws, the commit becomes a
+    ///   - rule: must depend on nothing but its arguments, because it may be asked again. It runs
+    ///     in a transaction, and must not use the database. When it throws, the commit becomes a
     ///     rejection with the reason `.unmerged`. Nil has all commits merged by fields, also those
     ///     that wait for a rule.
     /// - Throws: as writes do.

@@ -1,5 +1,5 @@
-// What the app on a simulated device does beside counting: photographs, lines that are merged, seats
-// that are booked when a query finds none, and things that one device has at a time.
+// What the app on a simulated device does beside counting: photographs, lines that are merged,
+// seats that are booked when a query finds none, and things that one device has at a time.
 
 #if Server && Sync
   import Foundation

@@ -83,7 +83,8 @@
       try await note.updateData(["last": true])
       try await device.goOnline()
       let expected: [String: Value] = [
-        "lines": ["a", "one", "three", "two"], "n": 1, "title": "Mine", "last": true,
+        // The rule keeps the server's title.
+        "lines": ["a", "one", "three", "two"], "n": 1, "title": "T", "last": true,
       ]
       let found = try await stage.server.document("notes/n").getDocument().data()
       #expect(found == expected)

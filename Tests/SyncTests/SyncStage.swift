@@ -91,7 +91,7 @@
 
     /// Waits until a field of the document has this value.
     func wait<T: FieldReadable & Equatable & Sendable>(
-      for document: DocumentReference, _ field: String, _ value: T
+      for document: DocumentReference, _ field: FieldPath, _ value: T
     ) async throws {
       for try await snapshot in document.snapshots where snapshot[field] as T? == value { return }
     }

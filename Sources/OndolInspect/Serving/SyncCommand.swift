@@ -18,7 +18,8 @@ struct SyncCommand: AsyncParsableCommand {
       With --google it is Google's Firestore, or an emulator at the address of --with; there, \
       writes count at least once. --storage says where the server's storage is, which has the \
       contents of documents. A follow stays after the command has ended; the next one continues. \
-      With --console the database can be changed in a browser meanwhile. Prints what the server refuses.
+      With --console the database can be changed in a browser meanwhile. Prints what the server \
+      refuses.
 
       With --lines, a program reads and writes by lines of JSON: each line of the standard input \
       gets one back.
