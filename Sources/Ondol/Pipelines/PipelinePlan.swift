@@ -25,8 +25,6 @@ struct PipelinePlan: Sendable {
   let order: [PipelineOrdering]
   /// For each stage of `rest` its place among the stages as they were given, from 0.
   private let places: [Int]
-  /// The totals of a window that are known before its rows, and its place.
-  private(set) var totals: (place: Int, table: TotalsTable)?
 
   /// Stages of a pipeline, with those of the pipelines in it.
   static let mostStages = 500
@@ -104,13 +102,8 @@ struct PipelinePlan: Sendable {
 
   /// A plan of the same source, or of another one, with these stages after it. Its rows come as
   /// they are found.
-  func continued(
-    by stages: [PipelineStage], from other: Source? = nil,
-    totals: (place: Int, table: TotalsTable)? = nil
-  ) -> PipelinePlan {
-    var plan = PipelinePlan(source: other ?? source, served: served, rest: stages)
-    plan.totals = totals
-    return plan
+  func continued(by stages: [PipelineStage], from other: Source? = nil) -> PipelinePlan {
+    PipelinePlan(source: other ?? source, served: served, rest: stages)
   }
 
   /// Whether so many stages are allowed, with those of the pipelines in them. It stops counting
@@ -354,7 +347,7 @@ extension ArraySlice<PipelineStage> {
 }
 
 extension PipelineAggregate {
-  var seesOrder: Bool {
+  fileprivate var seesOrder: Bool {
     ["first", "last", "array_agg", "array_agg_distinct"].contains(name)
   }
 }
