@@ -143,7 +143,7 @@ async function begin() {
         button("Try again", () => location.reload(), { kind: "primary" })));
     return;
   }
-  for (const [href, name] of session.database.pages) frame.querySelector("nav").append(h("a", { href }, name));
+  for (const [href, n] of session.database.pages) frame.querySelector("nav").append(h("a", { href }, n));
   onSession(renderSession);
   renderSession();
   renderVersion({ version: session.database.version, time: session.database.opened });
