@@ -10,13 +10,12 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import tempfile
-import traceback
 
 from selenium.webdriver.common.keys import Keys
 
 import browser
+import telling
 
 # A name that would run, one that would turn the text around, and one for the pipeline's quotes.
 HOSTILE = ["<img src=x onerror=alert(1)>", "a\u202egnp.exe", "it's \"so\""]
@@ -125,32 +124,15 @@ def the_address_keeps_the_report(t):
 
 
 def the_page_is_light_and_fits_a_phone(t):
-    names = t.js("""return [...new Set(performance.getEntriesByType('resource').map((one) => one.name)
-        .filter((name) => name.includes('/assets/')))]""")
-    total = sum(t.js("return (await (await fetch(arguments[0])).arrayBuffer()).byteLength", name) for name in names)
-    t.say(f"{len(names)} files, {total} bytes")
-    assert total <= 60_000, f"{total} bytes"
-    if t.shots:
-        t.shot(f"{t.shots}/reports.png")
-    t.size(360, 740)
-    wide = t.js("return document.documentElement.scrollWidth")
-    assert wide <= 360, f"{wide} pixels wide"
-    if t.shots:
-        t.shot(f"{t.shots}/reports-narrow.png")
-    t.size(1440, 900)
-
-
-def no_token_no_view(t):
-    t.js("sessionStorage.clear()")
-    t.driver.refresh()
-    t.see("Open the console first")
+    telling.is_light(t, 60_000)
+    telling.fits_a_phone(t, "reports")
 
 
 STORIES = [
     the_console_leads_to_its_reports, a_report_is_built_from_a_collection_and_stages,
     groups_with_one_number_have_bars, what_a_database_holds_runs_nothing, mistakes_have_their_place,
     a_report_is_explained_and_measured, the_address_keeps_the_report,
-    the_page_is_light_and_fits_a_phone, no_token_no_view,
+    the_page_is_light_and_fits_a_phone, telling.no_token_no_view,
 ]
 
 
@@ -166,24 +148,12 @@ def main():
         page.shots = options.shots
         page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            for story in STORIES:
-                title = story.__name__.replace("_", " ")
-                try:
-                    story(page)
-                    problems = page.problems()
-                    assert not problems, f"the browser's console says: {problems}"
-                    print(f"ok    {title}", flush=True)
-                except Exception:
-                    failed += 1
-                    print(f"FAIL  {title}\n{traceback.format_exc(limit=-3).partition('Stacktrace:')[0]}", flush=True)
-                    if options.shots:
-                        page.shot(f"{options.shots}/failed-{story.__name__}.png")
+            failed += sum(not telling.tell(page, story, options.shots) for story in STORIES)
         finally:
             page.driver.quit()
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=60)
-    print(f"{failed} failed" if failed else "all stories are true")
-    sys.exit(1 if failed else 0)
+    telling.end(failed)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,7 @@ chromium, chromium-driver and python3-selenium.
 """
 
 import argparse
-import sys
 import tempfile
-import time
-import traceback
 from pathlib import Path
 
 import browser
@@ -21,6 +18,7 @@ import mock
 import stories_data
 import stories_looks
 import stories_pages
+import telling
 from mockvalues import double, integer, png
 
 STOCK = [
@@ -105,30 +103,17 @@ def main():
         try:
             looks = [] if options.main else stories_looks.STORIES
             for story in stories_data.STORIES + stories_pages.STORIES + looks:
-                title = story.__name__.replace("_", " ")
-                if options.only not in title:
+                if options.only not in story.__name__.replace("_", " "):
                     continue
                 stock_up(api)
                 page.expected = set()
-                start = time.monotonic()
-                try:
-                    story(page)
-                    problems = page.problems()
-                    assert not problems, f"the browser's console says: {problems}"
-                    print(f"ok    {title} ({time.monotonic() - start:.1f} s)", flush=True)
-                except Exception:
+                if not telling.tell(page, story, options.shots or folder):
                     failed += 1
-                    print(
-                        f"FAIL  {title}\n{traceback.format_exc(limit=-3).partition('Stacktrace:')[0]}",
-                        flush=True,
-                    )
-                    page.shot(f"{options.shots or folder}/failed-{story.__name__}.png")
                     page.problems()
                     page.size(1440, 900)
         finally:
             page.driver.quit()
-    print(f"{failed} failed" if failed else "all stories are true")
-    sys.exit(1 if failed else 0)
+    telling.end(failed)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,14 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import tempfile
-import traceback
 import urllib.error
 import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
 import browser
+import telling
 
 OPEN = """rules_version = '2';
 service cloud.firestore {
@@ -165,33 +164,16 @@ def rules_are_put_in_force_from_the_page(t):
 
 
 def the_page_is_light_and_fits_a_phone(t):
-    names = t.js("""return [...new Set(performance.getEntriesByType('resource').map((one) => one.name)
-        .filter((name) => name.includes('/assets/')))]""")
-    total = sum(t.js("return (await (await fetch(arguments[0])).arrayBuffer()).byteLength", name) for name in names)
-    t.say(f"{len(names)} files, {total} bytes")
-    assert total <= 90_000, f"{total} bytes"
+    telling.is_light(t, 90_000)
     for page in ["Calls", "Rules", "Accounts"]:
         arrive(t, page)
-        if t.shots:
-            t.shot(f"{t.shots}/server-{page.lower()}.png")
-        t.size(360, 740)
-        wide = t.js("return document.documentElement.scrollWidth")
-        assert wide <= 360, f"{page} is {wide} pixels wide"
-        if t.shots:
-            t.shot(f"{t.shots}/server-{page.lower()}-narrow.png")
-        t.size(1440, 900)
-
-
-def no_token_no_view(t):
-    t.js("sessionStorage.clear()")
-    t.driver.refresh()
-    t.see("Open the console first")
+        telling.fits_a_phone(t, f"server-{page.lower()}")
 
 
 STORIES = [
     the_console_leads_to_its_server, calls_and_listeners_are_seen_while_they_are_open,
     accounts_are_listed, rules_are_checked_as_one_types, rules_are_put_in_force_from_the_page,
-    the_page_is_light_and_fits_a_phone, no_token_no_view,
+    the_page_is_light_and_fits_a_phone, telling.no_token_no_view,
 ]
 
 
@@ -211,23 +193,11 @@ def main():
         page.server, page.shots = server, options.shots
         page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            for story in STORIES:
-                title = story.__name__.replace("_", " ")
-                try:
-                    story(page)
-                    problems = page.problems()
-                    assert not problems, f"the browser's console says: {problems}"
-                    print(f"ok    {title}", flush=True)
-                except Exception:
-                    failed += 1
-                    print(f"FAIL  {title}\n{traceback.format_exc(limit=-3).partition('Stacktrace:')[0]}", flush=True)
-                    if options.shots:
-                        page.shot(f"{options.shots}/failed-{story.__name__}.png")
+            failed += sum(not telling.tell(page, story, options.shots) for story in STORIES)
         finally:
             page.driver.quit()
             failed += server.stop() != 0
-    print(f"{failed} failed" if failed else "all stories are true")
-    sys.exit(1 if failed else 0)
+    telling.end(failed)
 
 
 if __name__ == "__main__":
