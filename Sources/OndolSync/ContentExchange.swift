@@ -67,23 +67,22 @@
       return database
     }
 
-    private func target(_ digest: BlobDigest, _ query: String) throws(DatabaseError) -> String {
-      guard let bucket else {
-        throw DatabaseError(
-          .unimplemented, "nobody has said where the server's storage is",
-          suggestion: "give the server's `storage:`")
-      }
-      return "/storage/v1/b/\(bucket)/o/__contents__%2F\(digest.hex)?\(query)"
+    private static let noStorage = DatabaseError(
+      .unimplemented, "nobody has said where the server's storage is",
+      suggestion: "give the server's `storage:`")
+
+    /// The server's name of a content, as a part of an address.
+    private static func object(_ content: ExchangedContent) -> String {
+      "__contents__%2F\(content.digest.hex)"
     }
 
     // MARK: - From the server
 
     func fetch(_ digest: BlobDigest, length: UInt64) async throws(DatabaseError) {
-      _ = try opened()
+      let executor = try opened().environment.executor
       let task =
         arriving[digest]
-        ?? Task {
-          defer { arriving[digest] = nil }
+        ?? Task(executorPreference: executor) { [self] in
           try await arrive(ExchangedContent(digest: digest, length: length))
         }
       arriving[digest] = task
@@ -95,6 +94,7 @@
     }
 
     private func arrive(_ content: ExchangedContent) async throws {
+      defer { arriving[content.digest] = nil }
       let database = try opened()
       guard try await !database.hasBytes(of: content.digest) else { return }
       let arrival = database.beginArrival(of: content)
@@ -121,9 +121,11 @@
         guard let document = documents.first else { throw refusal }
         let end = min(offset + UInt64(piece), content.length)
         do {
-          let name = PercentCoding.encoded(document.name) { _, _ in false }
+          guard let bucket else { throw Self.noStorage }
+          let name = PercentCoding.encoded("\(document)") { _, _ in false }
+          let object = Self.object(content)
           var request = StorageRequest(
-            "GET", try target(content.digest, "alt=media&document=\(name)"))
+            "GET", "/storage/v1/b/\(bucket)/o/\(object)?alt=media&document=\(name)")
           request.headers = [("range", "bytes=\(offset)-\(end - 1)")]
           request.mostBytes = max(request.mostBytes, Int(end - offset))
           let answer = try await call(request)
@@ -197,14 +199,9 @@
     private func beginning(
       _ content: ExchangedContent, _ kind: String
     ) throws -> String {
-      do throws(DatabaseError) {
-        // Fails when there is no storage.
-        _ = try target(content.digest, "")
-      } catch {
-        throw ContentRefusal(reason: error)
-      }
-      return "/upload/storage/v1/b/\(bucket ?? "")/o?uploadType=\(kind)"
-        + "&name=__contents__%2F\(content.digest.hex)"
+      guard let bucket else { throw ContentRefusal(reason: Self.noStorage) }
+      return "/upload/storage/v1/b/\(bucket)/o?uploadType=\(kind)"
+        + "&name=\(Self.object(content))"
     }
 
     private func call(_ request: StorageRequest) async throws -> StorageAnswer {

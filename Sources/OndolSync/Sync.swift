@@ -279,7 +279,9 @@
     /// Watches only the collections of follows that exist, after a call that has failed.
     private func forgetFailed() async {
       // The caller's task may be cancelled, and reads with it.
-      let task = Task { [self] in try? await watchFollowed() }
+      let task = Task(executorPreference: database.environment.executor) { [self] in
+        try? await watchFollowed()
+      }
       await task.value
     }
 
