@@ -104,17 +104,15 @@ extension DatabaseChange {
 }
 
 extension ChangeOrigin {
-  /// Synchronisation writes rows of its own with everything that it brings. A commit of the app has
-  /// such rows, too, and makes an entry of the outbox.
+  /// Who made a commit with these documents.
   fileprivate init(_ documents: [DatabaseChange.Document]) {
-    let synced = documents.filter { document in
-      (try? document.reference.place.get()).map { SyncRows.isRoot($0.segments[0]) } ?? false
+    var authorship = SyncRows.Authorship()
+    for document in documents {
+      guard let root = try? document.reference.place.get().segments[0], SyncRows.isRoot(root)
+      else { continue }
+      authorship.note(rowIn: root, isNew: !document.before.exists)
     }
-    let isOwn = synced.contains { document in
-      guard let path = try? document.reference.place.get() else { return false }
-      return isSame(path.segments[0], SyncRows.outbox) && !document.before.exists
-    }
-    self = synced.isEmpty || isOwn ? .local : .server
+    self = authorship.origin
   }
 }
 

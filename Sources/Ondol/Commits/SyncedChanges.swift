@@ -15,15 +15,13 @@ struct SyncedChanges: Sendable {
 
   /// Reads them off the rows that a commit writes; nil when it writes none of synchronisation.
   init?(_ documents: [WrittenDocument]) {
-    var (isSynced, isOwn) = (false, false)
+    var authorship = SyncRows.Authorship()
     for document in documents where document.isChanged {
       let segments = document.path.segments
       guard segments.count == 2, SyncRows.isRoot(segments[0]) else { continue }
-      isSynced = true
       let (before, after) = (document.before?.fields, document.after?.all)
-      if isSame(segments[0], SyncRows.outbox) {
-        if before == nil { isOwn = true }
-      } else if isSame(segments[0], SyncRows.follows) {
+      authorship.note(rowIn: segments[0], isNew: before == nil)
+      if isSame(segments[0], SyncRows.follows) {
         let fact = after.flatMap { FollowFact($0) }
         if fact != before.flatMap({ FollowFact($0) }) { follows[segments[1]] = .some(fact) }
       } else if isSame(segments[0], SyncRows.synced) {
@@ -32,8 +30,8 @@ struct SyncedChanges: Sendable {
         if isWaiting != SyncRows.isWaiting(before) { waiting[path] = isWaiting }
       }
     }
-    guard isSynced else { return nil }
-    origin = isOwn ? .local : .server
+    guard authorship.hasRows else { return nil }
+    origin = authorship.origin
   }
 }
 

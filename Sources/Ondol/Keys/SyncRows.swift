@@ -49,6 +49,24 @@ enum SyncRows {
   static func isWaiting(_ fields: [String: Value]?) -> Bool { fields?[Field.waiting] != nil }
 }
 
+extension SyncRows {
+  /// Who made a commit, by the rows that it writes. Synchronisation writes rows of its own with
+  /// everything that it brings. A commit of the app has such rows, too, and makes an entry of the
+  /// outbox.
+  struct Authorship {
+    /// Whether the commit writes any of the rows.
+    private(set) var hasRows = false
+    private var hasEntry = false
+
+    mutating func note(rowIn root: String, isNew: Bool) {
+      hasRows = true
+      if isNew, isSame(root, SyncRows.outbox) { hasEntry = true }
+    }
+
+    var origin: ChangeOrigin { hasRows && !hasEntry ? .server : .local }
+  }
+}
+
 extension Database {
   /// The collections of the rows of synchronisation. No path that an app gives leads to them.
   package var syncClient: CollectionReference { hidden(SyncRows.client) }
