@@ -98,6 +98,12 @@ struct LivePipelineForm: Sendable {
   /// Rows that are kept beyond them, to replace rows that leave.
   var reserve: Int { wanted == .max ? 0 : max(16, min(wanted, 1_000)) }
 
+  /// The rows that an evaluation keeps.
+  var mostKept: Int {
+    let (sum, overflow) = wanted.addingReportingOverflow(reserve)
+    return overflow ? .max : sum
+  }
+
   /// The orders of rows that are documents, computed from them.
   var documentOrders: [PipelineOrdering] {
     guard let orders else { return plan.order }
@@ -112,8 +118,7 @@ struct LivePipelineForm: Sendable {
     }
     var wide = shape
     wide.offset = 0
-    let (sum, overflow) = wanted.addingReportingOverflow(reserve)
-    wide.limit = overflow ? .max : sum
+    wide.limit = mostKept
     return plan.continued(by: [], from: .query(wide))
   }
 

@@ -112,14 +112,6 @@ struct LiveRows: Sendable {
   }
 }
 
-extension LivePipelineForm {
-  /// The rows that an evaluation keeps.
-  fileprivate var mostKept: Int {
-    let (sum, overflow) = wanted.addingReportingOverflow(reserve)
-    return overflow ? .max : sum
-  }
-}
-
 /// Makes rows of documents. It stays on its thread.
 private final class LiveDocuments {
   private let form: LivePipelineForm
