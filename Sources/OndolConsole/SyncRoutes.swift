@@ -100,7 +100,7 @@ extension ConsoleHandler {
     }
 
     private static func value(_ paths: [DocumentPath]) -> Value {
-      .array(paths.prefix(most).map { .string($0.segments.joined(separator: "/")) })
+      .array(paths.prefix(most).map { .string("\($0)") })
     }
 
     private static func value(_ follow: SyncState.Followed) -> Value {

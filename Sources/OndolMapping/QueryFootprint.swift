@@ -56,11 +56,7 @@
 
     private var text: String? {
       guard let bytes: [UInt8] = try? target.serializedBytes() else { return nil }
-      let digest = digest.map { byte in
-        let text = String(byte, radix: 16)
-        return text.count == 1 ? "0" + text : text
-      }
-      return "\(Data(bytes).base64EncodedString()).\(count).\(digest.joined())"
+      return "\(Data(bytes).base64EncodedString()).\(count).\(digest.hexadecimal)"
     }
 
     /// The footprints as one text.
@@ -98,17 +94,9 @@
       guard count <= Self.mostDocuments else {
         throw Self.wrong("a query that has found more than \(Self.mostDocuments) documents")
       }
-      var digest: [UInt8] = []
-      var rest = Array(parts[2].utf8)[...]
-      while rest.count >= 2, digest.count < Self.digestLength,
-        let byte = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      {
-        digest.append(byte)
-        rest = rest.dropFirst(2)
-      }
-      guard rest.isEmpty, digest.count == Self.digestLength else {
-        throw Self.wrong("a text of another form")
-      }
+      guard let digest = [UInt8](hexadecimal: String(parts[2])),
+        digest.count == Self.digestLength
+      else { throw Self.wrong("a text of another form") }
       (self.target, self.count, self.digest) = (target, count, digest)
     }
 

@@ -48,7 +48,7 @@
         guard
           ![.unavailable, .unauthenticated, .cancelled, .resourceExhausted].contains(error.code)
         else { throw error }
-        // Whoever reads it gets the error. The next session tries again.
+        // A reader gets the error. The next opening tries again.
       }
     }
 

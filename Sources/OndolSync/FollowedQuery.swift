@@ -107,7 +107,7 @@
       if isEnding { fields[Field.isEnding] = .boolean(true) }
       switch source {
       case .collection(let path):
-        fields[Field.collection] = .string(path.segments.joined(separator: "/"))
+        fields[Field.collection] = .string("\(path)")
       case .group(let id): fields[Field.group] = .string(id)
       }
       fields[Field.token] = token.map { .bytes($0) }

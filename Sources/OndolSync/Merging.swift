@@ -28,10 +28,10 @@
   /// The rules by which documents are merged, by the ids of collections.
   final class MergeHandlers: Sendable {
     /// Nil for a collection that is merged by fields.
-    private let rules = Guarded<[DocumentPath.CollectionName: MergeRule?]>([:])
+    private let rules = Guarded<[ExactText: MergeRule?]>([:])
 
     func set(_ rule: MergeRule?, of id: String) {
-      rules.withLock { $0[.init(id)] = .some(rule) }
+      rules.withLock { $0[ExactText(id)] = .some(rule) }
     }
 
     /// Whether the app has a rule for what the write may meet on the server.
@@ -43,21 +43,12 @@
       case .patch(_, let mask): if mask.isEmpty { return false }
       case .replace, .delete: break
       }
-      return rules.withLock { $0[.init(write.path.collection.collectionID)] ?? nil } != nil
+      return rules.withLock { $0[ExactText(write.path.collection.collectionID)] ?? nil } != nil
     }
 
     /// The rule for a document: nil when the app has none, and has not said that there is none.
     func rule(for path: DocumentPath) -> MergeRule?? {
-      rules.withLock { $0[.init(path.collection.collectionID)] }
-    }
-  }
-
-  extension DocumentPath {
-    /// The id of a collection, by its bytes.
-    struct CollectionName: Hashable, Sendable {
-      private let bytes: [UInt8]
-
-      init(_ id: String) { bytes = Array(id.utf8) }
+      rules.withLock { $0[ExactText(path.collection.collectionID)] }
     }
   }
 

@@ -209,7 +209,7 @@
       for write in writes {
         guard let message: [UInt8] = try? Self.stored.wire(write.write).serializedBytes() else {
           throw DatabaseError(
-            .invalidArgument, "the write cannot be sent to a server", path: write.write.path.name)
+            .invalidArgument, "the write cannot be sent to a server", path: "\(write.write.path)")
         }
         bytes += message.count
         messages.append(.bytes(message))
@@ -255,11 +255,6 @@
       var seen: Set<ExchangedContent> = []
       return writes.flatMap(\.write.contents).filter { seen.insert($0).inserted }
     }
-  }
-
-  extension DocumentPath {
-    /// The path as text.
-    var name: String { segments.joined(separator: "/") }
   }
 
   extension Reliance {

@@ -234,7 +234,7 @@
     /// The collection's path or id.
     var text: String {
       switch self {
-      case .collection(let path): path.segments.joined(separator: "/")
+      case .collection(let path): "\(path)"
       case .group(let id): id
       }
     }

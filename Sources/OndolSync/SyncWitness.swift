@@ -79,7 +79,7 @@
           .resourceExhausted,
           "the outbox is full: \(entries) commits of \(bytes) bytes wait for the server",
           suggestion: "let the device reach its server, or unfollow what need not be sent",
-          path: commit.writes.first?.write.path.segments.joined(separator: "/"))
+          path: (commit.writes.first?.write.path).map { "\($0)" })
       }
       var entry = OutboxEntry(
         name: environment.randomName(), writes: [], session: session,

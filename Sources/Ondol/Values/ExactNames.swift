@@ -22,18 +22,18 @@ func isSame(_ left: String, _ right: String) -> Bool { ValueOrder.compare(left, 
 func isOneName(_ left: String, _ right: String) -> Bool { left == right }
 
 /// A text that equals another only when the bytes do.
-struct ExactText: Hashable, Sendable {
-  let text: String
+package struct ExactText: Hashable, Sendable {
+  package let text: String
 
-  init(_ text: String) {
+  package init(_ text: String) {
     self.text = text
   }
 
-  static func == (left: ExactText, right: ExactText) -> Bool {
+  package static func == (left: ExactText, right: ExactText) -> Bool {
     isSame(left.text, right.text)
   }
 
-  func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(utf8: text)
   }
 }

@@ -157,7 +157,7 @@ struct SyncCommand: AsyncParsableCommand {
     private func reportRejections(_ sync: Sync) async {
       do {
         for try await rejection in sync.rejections {
-          let paths = rejection.documents.map { $0.path.segments.joined(separator: "/") }
+          let paths = rejection.documents.map { "\($0.path)" }
           globals.say("refused: \(paths.joined(separator: ", ")): \(rejection.reason)")
         }
       } catch {

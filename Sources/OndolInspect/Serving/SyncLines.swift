@@ -119,7 +119,7 @@ import OndolJSON
       let document = try await database.document(path).getDocument()
       guard case .blob(let blob)? = document.data()[field] else {
         throw DatabaseError(
-          .notFound, "the field has no content", path: path.segments.joined(separator: "/"))
+          .notFound, "the field has no content", path: "\(path)")
       }
       let bytes = try await database.storage.data(of: blob)
       guard FileManager.default.createFile(atPath: file, contents: bytes) else {
