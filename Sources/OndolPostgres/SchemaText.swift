@@ -221,8 +221,8 @@ extension Schema {
 
     -- The commits behind `known`, whose time is `kt`: a row for each key, one without a key for a
     -- group that has none. `room`: bytes after which no further group is begun. It holds no lock,
-    -- since a process that takes its answer slowly would hold up the others. Whoever asks calls
-    -- ondol_told_1 before it shows them to anybody.
+    -- since a process that takes its answer slowly would hold up the others. A process
+    -- calls ondol_told_1 before it shows them.
     create or replace function ondol_news_2(
       d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)

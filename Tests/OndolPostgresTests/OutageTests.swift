@@ -88,7 +88,7 @@ import Testing
       }
       return point
     }
-    // Whoever reads it makes it durable, and it does not fit between the two.
+    // Its first reader makes it durable. It is larger than what the line between the two holds.
     let large = try await commit(4 << 20, behind: start, isDurable: false)
     proxy.mode = .choked
     let news = Task { try await far.commits(behind: start, atMost: 9) }

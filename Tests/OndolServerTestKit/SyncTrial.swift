@@ -7,7 +7,7 @@
 // A transaction made offline is one commit of the server or none. Of several creations of one
 // document one wins, and the others become rejections. Documents that the app's rule merges lose no
 // line. Of transactions that found the same seat free one books it. What was taken and released is
-// free again, whoever did it. No listener on a device ever sees half of a commit of the server, or
+// free again on every device. No listener on a device ever sees half of a commit of the server, or
 // a document that does not wait and is not the server's. Nothing is left in the outbox, or of
 // states that are kept for waiting writes.
 

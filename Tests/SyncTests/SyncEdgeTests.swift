@@ -75,7 +75,7 @@
       #expect(try await items.getDocuments().documents.map(\.documentID) == ["new"])
       #expect(try await device.database.removeEnded() == 0)
       #expect(try await stage.server.document("items/old").getDocument().exists)
-      // It comes back with another end, whoever gives it that.
+      // It comes back with another end, also when the server sets it.
       try await stage.server.document("items/old").updateData(["ends": FieldValue.delete()])
       try await device.wait(for: "items/old", 1)
       try await stage.server.document("items/old").updateData(["ends": past])

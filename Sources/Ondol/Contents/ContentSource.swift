@@ -1,7 +1,7 @@
 // Brings bytes that are elsewhere. A synchronised database has documents before it has their
-// contents: the location of such a content says only how long it is. Whoever reads it asks the
-// source, if there is one, and waits. So checks, backups and dumps find nothing missing, and no
-// reader knows of a network.
+// contents: the location of such a content has only its length. A reader asks the source, if there
+// is one, and waits. So checks, backups and dumps find nothing missing, and no reader knows of a
+// network.
 
 internal import OndolEngine
 
@@ -82,7 +82,7 @@ package struct ContentArrival: Sendable {
     try await intake.append(bytes)
   }
 
-  /// Stores the content, whoever holds it.
+  /// Stores the content, with or without a holder.
   ///
   /// - Throws: `.dataLoss` when the bytes are others, or too few; otherwise as writes do.
   package func finish() async throws(DatabaseError) {

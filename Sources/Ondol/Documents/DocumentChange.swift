@@ -37,7 +37,7 @@ public struct DocumentChange: Sendable, Hashable {
     self.origin = origin ?? document.origin
   }
 
-  /// Whether both are the same change of the same document, whoever made it.
+  /// Whether both are the same change of the same document, by any origin.
   public static func == (left: DocumentChange, right: DocumentChange) -> Bool {
     left.type == right.type && left.document == right.document && left.oldIndex == right.oldIndex
       && left.newIndex == right.newIndex

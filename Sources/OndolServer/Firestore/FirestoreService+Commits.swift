@@ -180,8 +180,8 @@
       return (writes, commit)
     }
 
-    /// What the query of a footprint must find when the writes are committed. Whoever may not list
-    /// its documents does not learn what it finds.
+    /// What the query of a footprint must find when the writes are committed. A caller who may
+    /// not list its documents does not learn what it finds.
     private static func expected(
       _ footprint: QueryFootprint, _ call: Call
     ) async throws(DatabaseError) -> ExpectedResult {

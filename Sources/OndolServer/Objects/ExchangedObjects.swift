@@ -4,8 +4,8 @@
 // in several, and they stay for as long as the bytes of any put without a holder do. It gets them
 // there as well, and says which document names them.
 //
-// Who may put bytes, storage's rules say, of `create` at that path. Whoever may get a document may
-// get its contents.
+// Storage's rules decide who may put bytes, by `create` at that path. A caller who may get a
+// document may get its contents.
 
 #if Server
   import Ondol

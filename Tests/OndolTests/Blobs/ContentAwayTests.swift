@@ -1,5 +1,5 @@
 // Contents whose bytes are elsewhere: a document may name one before its bytes are here. Nothing of
-// the database's maintenance finds anything missing, whoever reads them is told, and they become
+// the database's maintenance finds anything missing, a reader is told, and they become
 // contents like others once the bytes come.
 
 import OndolEngine

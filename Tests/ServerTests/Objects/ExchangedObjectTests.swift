@@ -93,7 +93,7 @@
         start += size
       }
       #expect(status == 200)
-      // Whoever lost the answer asks again.
+      // A device that lost the answer asks again.
       #expect(
         try await stage.call("PUT", target, headers: ["content-range": "bytes */9000"]).status
           == 200)
