@@ -21,7 +21,7 @@ package final class FaultyProxy: Sendable {
     case slow
     /// Everything arrives except the message that ends the transaction of a commit.
     case unended
-    /// Small answers arrive, and large ones only in part.
+    /// The first answers arrive, and no more than `mostChoked` bytes of them.
     case choked
 
     /// Every mode that every call meets.
@@ -130,6 +130,9 @@ package final class FaultyProxy: Sendable {
 
   /// The most bytes that are passed on at once.
   private static let bufferSize = 1 << 16
+  /// The most bytes that a choked connection passes on from the server. How many come with one
+  /// reading depends on how busy the machine is.
+  private static let mostChoked = 1 << 16
   /// The names with which a message begins that binds the parameters of a commit.
   private static let commit = Array("\0commit\0".utf8)
   /// The message that ends a statement's transaction.
@@ -140,6 +143,7 @@ package final class FaultyProxy: Sendable {
     var bytes = [UInt8](repeating: 0, count: Self.bufferSize)
     var entry = pollfd(fd: from, events: Int16(POLLIN), revents: 0)
     var isAlive = true
+    var answered = 0
     while isAlive, goesOn(pair) {
       if mode == .halfClosed, isUp {
         Self.endWriting(to)
@@ -148,6 +152,8 @@ package final class FaultyProxy: Sendable {
       guard unsafe poll(&entry, 1, 20) > 0 else { continue }
       let count = unsafe read(from, &bytes, bytes.count)
       guard count > 0 else { break }
+      answered = mode == .choked && !isUp ? answered + count : 0
+      while mode == .choked, answered > Self.mostChoked, goesOn(pair) { wait(5, for: to) }
       isAlive = deliver(bytes[..<count], to: to, pair, isUp: isUp)
     }
     // The other direction ends with this one, unless it is to continue.
@@ -163,11 +169,7 @@ package final class FaultyProxy: Sendable {
   ) -> Bool {
     var rest = bytes
     if mode == .late { wait(50, for: descriptor) }
-    if !isUp {
-      while mode == .choked, bytes.count == Self.bufferSize, goesOn(pair) {
-        wait(5, for: descriptor)
-      }
-    } else if mode == .unended, rest.suffix(Self.sync.count).elementsEqual(Self.sync),
+    if isUp, mode == .unended, rest.suffix(Self.sync.count).elementsEqual(Self.sync),
       rest.prefix(Self.commit.count + 5).dropFirst(5).elementsEqual(Self.commit)
     {
       guard deliver(rest.dropLast(Self.sync.count), to: descriptor, pair, isUp: isUp) else {
