@@ -336,8 +336,9 @@ extension ArraySlice<PipelineStage> {
   fileprivate var showsOrder: Bool {
     for stage in self {
       switch stage {
-      case .sort, .findNearest, .window, .sample(.rows), .distinct: return false
-      case .limit, .offset: return true
+      case .sort, .findNearest, .sample(.rows), .distinct: return false
+      // Rows that a window's order leaves equal come as they came to it.
+      case .limit, .offset, .window: return true
       case .aggregate(let aggregates, _): return aggregates.contains { $0.aggregate.seesOrder }
       default: break
       }
