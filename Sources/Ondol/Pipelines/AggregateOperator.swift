@@ -221,6 +221,22 @@ final class AggregateOperator: RowSink, DocumentSink {
     return values
   }
 
+  // MARK: - Groups of others
+
+  /// The groups so far and the bytes that they keep, which are not passed on.
+  func takeGroups() -> (groups: PipelineGroups, bytes: Int) {
+    defer { (groups, kept) = (PipelineGroups(columns), 0) }
+    context.release(kept)
+    return (groups, kept)
+  }
+
+  /// Continues with groups that others have found.
+  func adopt(_ others: PipelineGroups, bytes: Int) {
+    groups = others
+    context.keep(bytes)
+    kept = bytes
+  }
+
   // MARK: - Groups beyond the memory
 
   /// Notes that the groups keep more bytes. Writes all of them to the scratch file when there is no

@@ -5,6 +5,8 @@
 // A computed value is nil when it is absent. A failure is thrown: `where` takes it for false, and
 // all others fail with it.
 
+internal import OndolEngine
+
 /// Why a value cannot be computed.
 struct ExpressionFailure: Error, Sendable {
   let message: String
@@ -23,6 +25,8 @@ final class CompiledExpression: Sendable {
     case call(ScalarFunction, [CompiledExpression])
     /// A call whose pattern is constant.
     case matching(ScalarFunction, CompiledExpression, RegularExpression)
+    /// Whether a text matches the pattern whose automaton the frame has at this place.
+    case automaton(ScalarFunction, CompiledExpression, RegularExpressionAutomaton, place: Int)
     /// Whether a value equals one of sorted constants.
     case oneOf(CompiledExpression, [Value], isNegated: Bool)
     /// Whether an array has one of sorted constants.
@@ -65,6 +69,8 @@ struct FieldSlots: Sendable {
 final class EvaluationFrame {
   var slots: [Value?] = []
   var variables: [Value?]
+  /// What patterns have learnt from texts.
+  private var automata: [RegularExpressionAutomaton?] = []
   let now: Timestamp
   private let random: () -> UInt64
 
@@ -72,6 +78,15 @@ final class EvaluationFrame {
     self.now = now
     self.random = random
     self.variables = Array(repeating: nil, count: variables)
+  }
+
+  /// Whether a text matches the pattern of the automaton at a place, which begins as `fresh`.
+  func matches(
+    _ text: String, _ place: Int, _ fresh: RegularExpressionAutomaton
+  ) -> Bool {
+    while automata.count <= place { automata.append(nil) }
+    if automata[place] == nil { automata[place] = fresh }
+    return text.withUTF8Bytes { automata[place]?.matches($0) ?? false }
   }
 
   /// A number from 0 up to 1, without 1.
@@ -85,6 +100,7 @@ struct ExpressionCompiler {
 
   private(set) var slots = FieldSlots()
   private(set) var variableCount = 0
+  private var automatonCount = 0
   private var scope: [(name: String, place: Int)] = []
   private let stage: String
 
@@ -167,7 +183,7 @@ struct ExpressionCompiler {
   }
 
   /// A call of which a constant argument is prepared once; nil for all others.
-  private func prepared(
+  private mutating func prepared(
     _ function: ScalarFunction, _ arguments: [CompiledExpression]
   ) -> CompiledExpression? {
     guard arguments.count == 2, arguments[0].constant == nil,
@@ -178,6 +194,13 @@ struct ExpressionCompiler {
       // An invalid pattern fails for each row that has a text.
       guard let text = constant.string, let pattern = try? RegularExpression(text) else {
         return nil
+      }
+      if function == .regexContains || function == .regexMatch,
+        let automaton = RegularExpressionAutomaton(pattern, isWhole: function == .regexMatch)
+      {
+        automatonCount += 1
+        return CompiledExpression(
+          .automaton(function, arguments[0], automaton, place: automatonCount - 1))
       }
       return CompiledExpression(.matching(function, arguments[0], pattern))
     case .equalAny, .notEqualAny:

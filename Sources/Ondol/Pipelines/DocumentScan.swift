@@ -139,7 +139,7 @@ final class DocumentColumns: DocumentSink {
 
   /// Nil when a name has several spellings.
   init?(_ needed: NeededFields, _ next: any RowSink) {
-    guard let names = needed.names?.sorted(), let layout = RowLayout(names) else { return nil }
+    guard let names = needed.names?.keys.sorted(), let layout = RowLayout(names) else { return nil }
     fields = names.map { PipelineField(FieldPath([$0])) }
     self.layout = layout
     hasIdentity = needed.identity

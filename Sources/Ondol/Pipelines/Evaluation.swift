@@ -12,6 +12,9 @@ extension CompiledExpression {
     case .matching(let function, let argument, let pattern):
       guard let text = try argument.text(in: frame, of: function) else { return .null }
       return try Texts.matches(function, text, pattern)
+    case .automaton(let function, let argument, let automaton, let place):
+      guard let text = try argument.text(in: frame, of: function) else { return .null }
+      return .boolean(frame.matches(text, place, automaton))
     case .oneOf(let argument, let list, let isNegated):
       guard let value = try argument.value(in: frame) else { return .boolean(isNegated) }
       return .boolean(list.containsSorted(value) != isNegated)

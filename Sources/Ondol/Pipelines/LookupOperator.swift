@@ -1,7 +1,7 @@
 // `lookup`: documents joined to each row, by a reference that the row has, or by a value that
 // equals a field of another collection's documents. The latter keeps that collection's documents by
 // this value, read once. When they do not fit the memory, both sides are sorted by the value,
-// joined as they come, and the rows sorted back.
+// joined as they come, and the rows sorted back. For references see JoinedDocuments.
 
 internal import OndolEngine
 
@@ -16,12 +16,15 @@ final class LookupOperator: RowSink {
   private var others: DocumentIndex?
   /// The rows, when the other documents did not fit the memory.
   private var rows: SortedRows<PipelineRow>
-  private var referred: [DocumentPath: Value] = [:]
-  private var referredBytes = 0
+  /// Under which place the context has the documents that references lead to.
+  private let place: Int
 
+  /// - Parameter extent: what later stages look at of the joined document.
   init(
-    _ lookup: PipelineLookup, _ context: PipelineContext, _ next: any RowSink
+    _ lookup: PipelineLookup, _ extent: NeededFields.Extent, _ context: PipelineContext,
+    _ next: any RowSink
   ) throws(DatabaseError) {
+    place = context.newLookup(extent)
     joined = ColumnSetter(lookup.name)
     self.context = context
     self.next = next
@@ -50,9 +53,9 @@ final class LookupOperator: RowSink {
       return try next.take(
         joined.set(.array(value.flatMap { index.documents[$0] } ?? []), in: row))
     }
-    let path = value?.reference
-    let found = try path.map { (path) throws(DatabaseError) in try document(at: path) }
-    return try next.take(joined.set(found ?? .null, in: row))
+    guard let path = value?.reference else { return try next.take(joined.set(.null, in: row)) }
+    let found = try context.document(at: Array(path.description.utf8), place) { path }
+    return try next.take(joined.set(found, in: row))
   }
 
   func finish() throws(DatabaseError) {
@@ -96,23 +99,6 @@ final class LookupOperator: RowSink {
     context.release(found.bytes)
     var sorted = try results.finish()
     while let row = try sorted.next() { guard try next.take(row.payload) else { break } }
-  }
-
-  /// The fields of a document, or null; read again when too many others were read since.
-  private func document(at path: DocumentPath) throws(DatabaseError) -> Value {
-    if let known = referred[path] { return known }
-    try context.willRead(.document(path))
-    let contents = try DocumentReader(rows: context.rows).contents(of: path)
-    let value = contents.map { Value.map($0.fields) } ?? .null
-    let bytes = value.memoryBytes + 2 * PipelineContext.overhead
-    if !context.hasRoom(for: bytes) {
-      context.release(referredBytes)
-      (referred, referredBytes) = ([:], 0)
-    }
-    context.keep(bytes)
-    referredBytes += bytes
-    referred[path] = value
-    return value
   }
 
   private func read(

@@ -15,6 +15,13 @@ final class PipelineContext {
   /// Whether the thread may wait for a disk.
   private let mayWait: Bool
   private var spill: Spill?
+  /// Whether it is one of several parts of a scan, which write no scratch file.
+  private let isPart: Bool
+  /// Whether what is read counts as read by a transaction.
+  let notesReads: Bool
+  /// Documents that lookups have read: of each lookup, in the order in which they are made.
+  var referred: [JoinedDocuments] = []
+  private var lookupCount = 0
   private var rowsLeft = PipelineContext.rowsOfBatch
   /// Rows that each stage has passed on, by the place of the stage; for explanations.
   var counts: [Int] = []
@@ -24,17 +31,43 @@ final class PipelineContext {
   /// Bytes of a row, a group or a key beside its values.
   static let overhead = 96
 
-  /// - Parameter mayWait: whether the thread may wait for a disk; nil when it may where rows may.
+  /// What ends a scan in parts: one of them has no more room.
+  static let partIsFull = DatabaseError(.resourceExhausted, "a part of a scan is full")
+
+  /// - Parameters:
+  ///   - mayWait: whether the thread may wait for a disk; nil when it may where rows may.
+  ///   - isPart: whether it is one of several parts of a scan.
   init(
-    _ database: Database, _ rows: Rows, mayWait: Bool? = nil,
-    note: @escaping (PipelineRead) throws(DatabaseError) -> Void = { _ in }
+    _ database: Database, _ rows: Rows, mayWait: Bool? = nil, isPart: Bool = false,
+    note: ((PipelineRead) throws(DatabaseError) -> Void)? = nil
   ) {
     self.database = database
     self.rows = rows
-    self.note = note
+    self.note = note ?? { _ in }
+    notesReads = note != nil
+    self.isPart = isPart
     now = Timestamp(unchecked: rows.moment)
     mostMemory = database.pipelineMemory
     self.mayWait = mayWait ?? rows.mayBlock
+  }
+
+  /// Begins with documents that lookups of an equal pipeline have read.
+  func take(_ documents: [JoinedDocuments]) {
+    referred = documents
+    memory += documents.reduce(0) { $0 + $1.bytes }
+  }
+
+  /// The place in `referred` for a lookup.
+  func newLookup(_ extent: NeededFields.Extent) -> Int {
+    let place = lookupCount
+    lookupCount += 1
+    if place == referred.count {
+      referred.append(JoinedDocuments(extent))
+    } else if referred[place].extent != extent {
+      release(referred[place].bytes)
+      referred[place] = JoinedDocuments(extent)
+    }
+    return place
   }
 
   func willRead(_ read: PipelineRead) throws(DatabaseError) { try note(read) }
@@ -71,6 +104,7 @@ final class PipelineContext {
   /// thread may not wait for a disk.
   func spill(of stage: StaticString) throws(DatabaseError) -> Spill {
     if let spill { return spill }
+    if isPart { throw Self.partIsFull }
     guard mayWait else { throw .cold }
     let file = try rethrowing { [database] () throws(EngineError) in
       try database.engine.makeScratchFile()
@@ -101,6 +135,13 @@ final class PipelineContext {
     guard rowsLeft == 0 else { return }
     rowsLeft = Self.rowsOfBatch
     if rows.canBeCancelled { try refuseWhenCancelled() }
+  }
+}
+
+extension DatabaseError {
+  /// Whether a part of a scan had no more room.
+  var isOfFullPart: Bool {
+    code == PipelineContext.partIsFull.code && message == PipelineContext.partIsFull.message
   }
 }
 

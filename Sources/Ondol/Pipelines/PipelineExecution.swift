@@ -9,11 +9,17 @@ struct PipelineExecution {
   private let plan: PipelinePlan
   private let context: PipelineContext
   private let depth: Int
+  /// Gets the operator of the stage that groups a part of a scan.
+  private let partGroups: PartGroups?
 
-  init(_ plan: PipelinePlan, _ context: PipelineContext, depth: Int = 0) {
+  init(
+    _ plan: PipelinePlan, _ context: PipelineContext, depth: Int = 0,
+    partGroups: PartGroups? = nil
+  ) {
     self.plan = plan
     self.context = context
     self.depth = depth
+    self.partGroups = partGroups
   }
 
   /// The rows of the result.
@@ -37,6 +43,25 @@ struct PipelineExecution {
     case .search(let shape, let search):
       try run(shape, search, into: counted(0, sink(plan.rest[...], end)))
     }
+  }
+
+  // MARK: - Parts
+
+  /// Groups the executor's rows; the stage at `place` groups. `partGroups` has its operator then.
+  func group(_ executor: inout Executor, through place: Int) throws(DatabaseError) {
+    let head = try head(plan.rest[...place], sortedBy: [], RowCollector())
+    var isDone = false
+    head.begin(executor.parts)
+    try visit(&executor, head, &isDone)
+  }
+
+  /// Passes groups on through the stages after the one at `place`, which groups.
+  func run(
+    _ groups: PipelineGroups, bytes: Int, from place: Int, into end: any RowSink
+  ) throws(DatabaseError) {
+    let aggregate = try grouping(plan.rest[place], sink(plan.rest[(place + 1)...], end))
+    aggregate.adopt(groups, bytes: bytes)
+    try aggregate.finish()
   }
 
   // MARK: - Sources
@@ -229,6 +254,14 @@ struct PipelineExecution {
       } else {
         made = narrowed(stages, by: [], try sink(stages, end))
       }
+    case .lookup(let lookup)?:
+      let next = counted(place + 1, try sink(stages.dropFirst(), end))
+      let needed = NeededFields(of: stages.dropFirst())
+      if let joined = DocumentLookup(lookup, needed, context, next) {
+        made = joined
+      } else {
+        made = narrowed(stages, by: [], try sink(stages, end))
+      }
     default:
       // An end that takes documents takes them in place.
       let next = try sink(stages, end)
@@ -266,13 +299,16 @@ struct PipelineExecution {
   private func grouping(
     _ stage: PipelineStage, of elements: UnnestedElements? = nil, _ next: any RowSink
   ) throws(DatabaseError) -> AggregateOperator {
+    let made: AggregateOperator
     switch stage {
     case .aggregate(let aggregates, let groups):
-      return try AggregateOperator(aggregates, groups: groups, of: elements, context, next)
+      made = try AggregateOperator(aggregates, groups: groups, of: elements, context, next)
     case .distinct(let groups):
-      return try AggregateOperator(distinct: groups, of: elements, context, next)
+      made = try AggregateOperator(distinct: groups, of: elements, context, next)
     default: preconditionFailure("\(stage.name) makes no groups")
     }
+    partGroups?.aggregate = made
+    return made
   }
 
   /// The sink that carries out the stages and passes their rows to `end`.
@@ -281,9 +317,9 @@ struct PipelineExecution {
   ) throws(DatabaseError) -> any RowSink {
     var next = end
     for place in stages.indices.reversed() {
-      let wanted = Self.wanted(after: stages[(place + 1)...])
       do throws(DatabaseError) {
-        next = try made(stages[place], counted(place + 1, next), wanted: wanted)
+        next = try made(
+          stages[place], at: place, counted(place + 1, next), before: stages[(place + 1)...])
       } catch {
         throw plan.placed(error, at: place)
       }
@@ -309,8 +345,12 @@ struct PipelineExecution {
     return .max
   }
 
+  /// The operator of a stage.
+  ///
+  /// - Parameter later: the stages after it, which `next` carries out.
   private func made(
-    _ stage: PipelineStage, _ next: any RowSink, wanted: Int
+    _ stage: PipelineStage, at place: Int, _ next: any RowSink,
+    before later: ArraySlice<PipelineStage>
   ) throws(DatabaseError) -> any RowSink {
     switch stage {
     case .filter(let condition): return try FilterOperator(condition, context, next)
@@ -319,7 +359,8 @@ struct PipelineExecution {
     case .removeFields(let fields): return try RemovalOperator(fields, next)
     case .replaceWith(let map, let replacement):
       return try ReplacementOperator(map, replacement, context, next)
-    case .sort(let orders): return try SortOperator(orders, limit: wanted, context, next)
+    case .sort(let orders):
+      return try SortOperator(orders, limit: Self.wanted(after: later), context, next)
     case .offset(let count): return PartOperator(offset: count, limit: .max, next)
     case .limit(let count): return PartOperator(offset: 0, limit: count, next)
     case .aggregate, .distinct: return try grouping(stage, next)
@@ -335,9 +376,16 @@ struct PipelineExecution {
     case .sample(.share(let share)): return ShareOperator(share, context, next)
     case .sample(.rows(let count)): return SampleOperator(count, context, next)
     case .findNearest(let search): return try NearestOperator(search, context, next)
-    case .lookup(let lookup): return try LookupOperator(lookup, context, next)
+    case .lookup(let lookup):
+      let extent = NeededFields(of: later).extent(of: lookup.name)
+      return try LookupOperator(lookup, extent, context, next)
     case .window(let windows, let groups, let orders):
-      return try WindowOperator(windows, groups: groups, orders: orders, context, next)
+      if let totals = plan.totals, totals.place == place {
+        return try TotalsOperator(windows, groups: groups, totals.table, context, next)
+      }
+      return try WindowOperator(
+        windows, groups: groups, orders: orders,
+        wanted: later.first.flatMap { windows.wanted(by: $0) }, context, next)
     case .collection, .collectionGroup, .database, .documents, .literals, .search:
       preconditionFailure("a plan has its source, and a search after it, apart")
     }

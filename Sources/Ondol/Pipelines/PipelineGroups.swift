@@ -112,6 +112,19 @@ struct AggregateColumn: Sendable {
     return 0
   }
 
+  /// Adds a group of another column, of later rows, to one of this; returns the bytes that are kept
+  /// of it.
+  mutating func add(_ other: AggregateColumn, _ place: Int, to group: Int) -> Int {
+    switch kind {
+    case .count, .countIf: counts[group] += other.counts[place]
+    case .sum, .average, .minimum, .maximum: numbers[group].add(other.numbers[place])
+    case .first, .last, .arrayAgg, .arrayAggDistinct:
+      return other.lists[place].reduce(0) { $0 + add($1, to: group) }
+    case .countDistinct: return other.sets[place].reduce(0) { $0 + add($1, to: group) }
+    }
+    return 0
+  }
+
   private mutating func keep(_ value: Value, in group: Int) -> Int {
     lists[group].append(value)
     return value.memoryBytes + Value.inlineBytes
@@ -209,6 +222,25 @@ struct PipelineGroups: Sendable {
 
   /// The values of a group whose key does not show them.
   func hiddenValues(of place: Int) -> [Value]? { hidden[place] }
+
+  /// Adds the groups of later rows; returns the bytes that are kept of new ones.
+  mutating func add(_ others: PipelineGroups) -> Int {
+    var kept = 0
+    for other in 0..<others.count {
+      let place: Int
+      if let known = keys.place(of: others.keys[other]) {
+        place = known
+      } else {
+        let added = add(others.keys[other].array, others.hidden[other])
+        place = added.place
+        kept += added.bytes
+      }
+      for index in columns.indices {
+        kept += columns[index].add(others.columns[index], other, to: place)
+      }
+    }
+    return kept
+  }
 
   /// Appends what was added to a group, for `merge(_:into:)`.
   mutating func write(_ place: Int, to record: inout RecordWriter) {

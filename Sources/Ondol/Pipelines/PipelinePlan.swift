@@ -25,6 +25,8 @@ struct PipelinePlan: Sendable {
   let order: [PipelineOrdering]
   /// For each stage of `rest` its place among the stages as they were given, from 0.
   private let places: [Int]
+  /// The totals of a window that are known before its rows, and its place.
+  let totals: (place: Int, table: TotalsTable)?
 
   /// Stages of a pipeline, with those of the pipelines in it.
   static let mostStages = 500
@@ -83,6 +85,7 @@ struct PipelinePlan: Sendable {
         .invalidArgument, "search is the second stage, after collection or collection_group")
     }
     self.served = served
+    totals = nil
     places = Self.places(of: rest, in: stages)
     self.rest = Self.orderingTies(rest)
     if case .query(let shape) = source, shape.limit == nil, shape.offset == 0 {
@@ -92,18 +95,28 @@ struct PipelinePlan: Sendable {
     }
   }
 
-  private init(source: Source, served: [PipelineStage], rest: [PipelineStage]) {
+  private init(
+    source: Source, served: [PipelineStage], rest: [PipelineStage], order: [PipelineOrdering],
+    totals: (place: Int, table: TotalsTable)? = nil
+  ) {
     self.source = source
     self.served = served
     self.rest = rest
-    order = []
+    self.order = order
+    self.totals = totals
     places = []
   }
 
   /// A plan of the same source, or of another one, with these stages after it. Its rows come as
   /// they are found.
   func continued(by stages: [PipelineStage], from other: Source? = nil) -> PipelinePlan {
-    PipelinePlan(source: other ?? source, served: served, rest: stages)
+    PipelinePlan(source: other ?? source, served: served, rest: stages, order: [])
+  }
+
+  /// The plan with other stages, of which the window at `place` has known totals.
+  func carriedOut(by stages: [PipelineStage], _ table: TotalsTable, at place: Int) -> PipelinePlan {
+    PipelinePlan(
+      source: source, served: served, rest: stages, order: order, totals: (place, table))
   }
 
   /// Whether so many stages are allowed, with those of the pipelines in them. It stops counting
@@ -348,7 +361,7 @@ extension ArraySlice<PipelineStage> {
 }
 
 extension PipelineAggregate {
-  fileprivate var seesOrder: Bool {
+  var seesOrder: Bool {
     ["first", "last", "array_agg", "array_agg_distinct"].contains(name)
   }
 }

@@ -66,15 +66,7 @@ extension Pipeline {
   /// - Complexity: as the query of the first stages; then O(rows of each stage).
   public func execute() async throws(DatabaseError) -> [PipelineResult] {
     try database.refuseReadInTransaction()
-    return try await executed()
-  }
-
-  private func executed() async throws(DatabaseError) -> [PipelineResult] {
-    let plan = try PipelinePlan(stages.get())
-    return try await database.query(mayBeShort: false) {
-      [database] (rows) throws(DatabaseError) in
-      try plan.results(PipelineContext(database, rows.atOneMoment))
-    }
+    return try await PipelinePlan(stages.get()).results(in: database)
   }
 
   /// The rows of the answer as of a moment.
@@ -87,13 +79,6 @@ extension Pipeline {
     return try await moment.read { [database] (rows) throws(DatabaseError) in
       try plan.results(PipelineContext(database, rows.atOneMoment))
     }
-  }
-}
-
-extension PipelinePlan {
-  /// The rows of the answer.
-  func results(_ context: PipelineContext) throws(DatabaseError) -> [PipelineResult] {
-    try PipelineExecution(self, context).rows().map { PipelineResult($0, in: context.database) }
   }
 }
 

@@ -1,6 +1,8 @@
 // Stages that pass rows on only after the last one has come: sort, find_nearest and window. A sort
 // before a limit keeps only about as many rows as the limit.
 
+internal import OndolEngine
+
 /// Compares rows by values and directions: absent values first, then in the order of values.
 struct RowOrder: Sendable {
   let descending: [Bool]
@@ -94,10 +96,14 @@ final class WindowOperator: RowSink {
   private let operands: StageExpressions
   private let context: PipelineContext
   private let next: any RowSink
+  /// The first rows of each group, when no others are wanted and they fit the memory.
+  private var leading: LeadingRows?
+  private var count = 0
 
+  /// - Parameter wanted: rows of each group that the next stage keeps at most, the first ones.
   init(
     _ windows: [AliasedWindow], groups: [PipelineExpression], orders: [PipelineOrdering],
-    _ context: PipelineContext, _ next: any RowSink
+    wanted: Int?, _ context: PipelineContext, _ next: any RowSink
   ) throws(DatabaseError) {
     for case .lag(_, let count) in windows.map(\.window.kind) where count < 1 {
       throw DatabaseError(.invalidArgument, "the stage window: lag goes back 1 row or more")
@@ -107,6 +113,9 @@ final class WindowOperator: RowSink {
     order = RowOrder(
       descending: groups.map { _ in false } + orders.map(\.descending))
     rows = SortedRows(order, limit: .max, in: "window", context)
+    if let wanted, !windows.contains(where: \.window.isOfWholeGroup) {
+      leading = LeadingRows(order, groupCount: groups.count, limit: wanted)
+    }
     self.windows = windows
     setters = windows.map { ColumnSetter($0.name) }
     self.context = context
@@ -115,11 +124,31 @@ final class WindowOperator: RowSink {
   }
 
   func take(_ row: PipelineRow) throws(DatabaseError) -> Bool {
-    try rows.add(row, keys: keys.values(of: row))
+    let keyed = SortedRow(keys: try keys.values(of: row), place: count, payload: row)
+    count += 1
+    guard leading != nil else {
+      try rows.add(keyed)
+      return true
+    }
+    let bytes = leading?.add(keyed) ?? 0
+    let hasRoom = context.hasRoom(for: bytes)
+    context.keep(bytes)
+    if !hasRoom { try dropLeading() }
     return true
   }
 
+  /// Continues with rows that may go to the scratch file.
+  private func dropLeading() throws(DatabaseError) {
+    guard var dropped = leading else { return }
+    leading = nil
+    for row in dropped.takeAll() {
+      context.release(row.memoryBytes)
+      try rows.add(row)
+    }
+  }
+
   func finish() throws(DatabaseError) {
+    try dropLeading()
     var sorted = try rows.finish()
     let groups = RowOrder(descending: Array(order.descending.prefix(groupCount)))
     // Totals are known only after the last row of a group.
@@ -165,6 +194,77 @@ final class WindowOperator: RowSink {
     var made = row.payload
     for (index, value) in results.enumerated() { made = setters[index].set(value, in: made) }
     return try next.take(made)
+  }
+}
+
+/// The first rows of each group: of each a heap with the last of them first.
+private struct LeadingRows {
+  private let order: RowOrder
+  private let groupCount: Int
+  private let limit: Int
+  private var groups = KeyTable()
+  private var heaps: [[SortedRow<PipelineRow>]] = []
+  private var bytes: [UInt8] = []
+
+  init(_ order: RowOrder, groupCount: Int, limit: Int) {
+    self.order = order
+    self.groupCount = groupCount
+    self.limit = limit
+  }
+
+  /// Adds a row after all others; returns how many more bytes are kept.
+  mutating func add(_ row: SortedRow<PipelineRow>) -> Int {
+    guard limit > 0 else { return 0 }
+    bytes.removeAll(keepingCapacity: true)
+    for value in row.keys.prefix(groupCount) {
+      // Rows without a value are a group before those of null.
+      if value == nil { bytes.append(0) } else { _ = bytes.append(groupKey: value) }
+    }
+    let place: Int
+    if let known = groups.place(of: bytes.bytes) {
+      place = known
+    } else {
+      place = groups.add(bytes)
+      heaps.append([])
+    }
+    guard heaps[place].count == limit else {
+      heaps[place].append(row)
+      rise(in: &heaps[place])
+      return row.memoryBytes
+    }
+    // Of rows in the same place the earlier ones come first.
+    guard order.compare(row.keys, heaps[place][0].keys) < 0 else { return 0 }
+    let dropped = heaps[place][0].memoryBytes
+    heaps[place][0] = row
+    sink(in: &heaps[place])
+    return row.memoryBytes - dropped
+  }
+
+  /// All rows, in no order. None are left.
+  mutating func takeAll() -> [SortedRow<PipelineRow>] {
+    defer { heaps = [] }
+    return heaps.flatMap(\.self)
+  }
+
+  private func rise(in heap: inout [SortedRow<PipelineRow>]) {
+    var place = heap.count - 1
+    while place > 0, order.precedes(heap[(place - 1) / 2], heap[place]) {
+      heap.swapAt(place, (place - 1) / 2)
+      place = (place - 1) / 2
+    }
+  }
+
+  private func sink(in heap: inout [SortedRow<PipelineRow>]) {
+    var place = 0
+    while true {
+      var last = place
+      for child in [2 * place + 1, 2 * place + 2] where child < heap.count {
+        if order.precedes(heap[last], heap[child]) { last = child }
+      }
+      if last == place { return }
+      heap.swapAt(place, last)
+      place = last
+    }
   }
 }
 

@@ -106,7 +106,7 @@ struct SortedRow<Payload: Spillable>: Sendable {
 }
 
 extension RowOrder {
-  fileprivate func precedes<Payload>(
+  func precedes<Payload>(
     _ left: SortedRow<Payload>, _ right: SortedRow<Payload>
   ) -> Bool {
     let compared = compare(left.keys, right.keys)

@@ -113,6 +113,13 @@ struct ScanParts: Sendable {
     return .success((state, counts))
   }
 
+  /// Reads the rows of the scan's snapshot in one go.
+  func read<Result: Sendable>(
+    _ body: @escaping @Sendable (Rows) throws(DatabaseError) -> Result
+  ) async throws(DatabaseError) -> Result {
+    try await database.read(snapshot, asOf: moment, canBeCancelled: true, body)
+  }
+
   private func executor(
     over range: KeyRange, _ rows: Rows, _ counts: ExecutionCounts
   ) -> Executor {

@@ -113,20 +113,16 @@ extension ValueView {
     }
   }
 
-  // MARK: - Bytes
-
-  /// Appends the value as it is stored, in a form that shows where it ends.
-  func append(to bytes: inout [UInt8], _ symbols: SymbolTable) throws(MalformedBytes) {
-    switch place {
-    case .inline(let code):
-      // No tag begins with this.
-      bytes.append(0xf0 | UInt8(truncatingIfNeeded: code >> 8))
-      bytes.append(UInt8(truncatingIfNeeded: code))
-    case .offset(let offset):
-      var reader = ValueReader(octets, at: offset, symbols: symbols)
-      try reader.skip()
-      let value = octets.extracting(offset..<reader.offset)
-      for index in value.indices { bytes.append(value[index]) }
+  /// The bytes of the path that the value refers to; nil for another type.
+  var reference: RawSpan? {
+    @_lifetime(copy self)
+    get throws(MalformedBytes) {
+      guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.reference
+      else { return nil }
+      guard let path = octets.lengthPrefixed(at: offset + 1) else {
+        throw MalformedBytes(at: offset, "a document ends within a text or bytes")
+      }
+      return path
     }
   }
 
