@@ -10,6 +10,7 @@
 #if Server
   import Logging
   package import Ondol
+  import OndolEngine
   import Synchronization
 
   /// The texts of a deployment.
@@ -124,13 +125,17 @@
     func current() async throws(DatabaseError) -> Current? {
       if let loaded { return loaded }
       let loading = state.withLock { state in
-        let loading = state.loading ?? Task { [weak self] in await self?.load() }
+        let loading =
+          state.loading
+          ?? Task(executorPreference: executor) { [weak self] in await self?.load() }
         state.loading = loading
         return loading
       }
       if let error = await loading.value { throw error }
       return state.withLock(\.current)
     }
+
+    private var executor: (any TaskExecutor)? { database.environment.executor }
 
     private func load() async -> DatabaseError? {
       do throws(DatabaseError) {
@@ -139,7 +144,7 @@
         state.withLock { $0.loading = nil }
         return error
       }
-      let following = Task { [weak self, database] in
+      let following = Task(executorPreference: executor) { [weak self, database] in
         do {
           for try await newest in Self.newest(database).snapshots {
             self?.install(newest.documents.first)

@@ -8,6 +8,7 @@
   import Foundation
   import GRPCCore
   import Ondol
+  import OndolEngine
   import OndolMapping
   import OndolWire
   import SwiftProtobuf
@@ -80,18 +81,21 @@
       registrations.append(
         call.served.heartbeat.add { [weak self] in self?.beat() })
       guard rules != nil else { return }
-      registrations.append(
-        call.served.rules.handlers.add { [weak session] in
-          Task { await session?.mark() }
-        })
+      registrations.append(call.served.rules.handlers.add { [weak self] in self?.mark() })
+    }
+
+    /// Has the stream look at its token and its rules, and name a moment.
+    private nonisolated func mark() {
+      Task(executorPreference: call.database.environment.executor) { [session] in
+        await session.mark()
+      }
     }
 
     /// Gives a client without changes a new token now and then. A later change feed may not reach
     /// back to its old one. Makes the stream notice that its caller's token has ended.
     private nonisolated func beat() {
       let pause = call.database.now() - lastMark.load(ordering: .relaxed)
-      guard pause > Self.longestPause || call.hasEnded else { return }
-      Task { [session] in await session.mark() }
+      if pause > Self.longestPause || call.hasEnded { mark() }
     }
 
     /// Sends the targets' changes until the task is cancelled.
