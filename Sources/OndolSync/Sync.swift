@@ -380,6 +380,7 @@
     public var currentState: SyncState { board.newest }
 
     /// Waits until this device has all that it follows and the server all that was written here.
+    /// What others write at the same time may still be on its way to this device.
     ///
     /// - Throws: `.cancelled` when the task is cancelled or synchronisation stops.
     public func settle() async throws(DatabaseError) {
