@@ -103,27 +103,24 @@ extension ValueView {
   @inline(__always)
   var text: RawSpan? {
     @_lifetime(copy self)
-    get throws(MalformedBytes) {
-      guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.string
-      else { return nil }
-      guard let text = octets.lengthPrefixed(at: offset + 1) else {
-        throw MalformedBytes(at: offset, "a document ends within a text or bytes")
-      }
-      return text
-    }
+    get throws(MalformedBytes) { try bytes(tagged: ValueCoding.Tag.string) }
   }
 
   /// The bytes of the path that the value refers to; nil for another type.
   var reference: RawSpan? {
     @_lifetime(copy self)
-    get throws(MalformedBytes) {
-      guard case .offset(let offset) = place, octets.octet(at: offset) == ValueCoding.Tag.reference
-      else { return nil }
-      guard let path = octets.lengthPrefixed(at: offset + 1) else {
-        throw MalformedBytes(at: offset, "a document ends within a text or bytes")
-      }
-      return path
+    get throws(MalformedBytes) { try bytes(tagged: ValueCoding.Tag.reference) }
+  }
+
+  /// The bytes that a tag and their number precede; nil for another tag.
+  @inline(__always)
+  @_lifetime(copy self)
+  private func bytes(tagged tag: UInt8) throws(MalformedBytes) -> RawSpan? {
+    guard case .offset(let offset) = place, octets.octet(at: offset) == tag else { return nil }
+    guard let bytes = octets.lengthPrefixed(at: offset + 1) else {
+      throw MalformedBytes(at: offset, "a document ends within a text or bytes")
     }
+    return bytes
   }
 
   // MARK: - Elements
