@@ -19,6 +19,17 @@ package struct RegularExpression: Sendable {
     case jump(Int)
     case assert(RegularExpressionAssertion)
     case accept
+
+    /// Whether the instruction waits for a scalar, and for this one.
+    func takes(_ scalar: UInt32) -> Bool {
+      switch self {
+      case .scalar(let expected, let foldsCase):
+        scalar == expected || foldsCase && scalar.folded == expected
+      case .any(let includesBreaks): includesBreaks || scalar != 10
+      case .oneOf(let set): set.contains(scalar)
+      case .fork, .jump, .assert, .accept: false
+      }
+    }
   }
 
   let program: [Instruction]

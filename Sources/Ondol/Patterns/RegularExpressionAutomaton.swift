@@ -52,20 +52,25 @@ struct RegularExpressionAutomaton {
     start = add(seeds: [0], isAtStart: true)
   }
 
+  /// States that are kept.
+  var stateCount: Int { states.count }
+
   /// Whether the text matches.
-  mutating func matches(_ text: RawSpan) -> Bool {
+  ///
+  /// - Parameter work: the steps that are left, of which each thread takes one for a scalar, as in
+  ///   RegularExpressionRun; fewer than none afterwards when they did not suffice, and then the
+  ///   answer is false.
+  mutating func matches(_ text: RawSpan, work: inout Int) -> Bool {
     let octets = text.octets
-    if states.count > Self.mostStates { begin() }
     var (state, place) = (start, 0)
     while place < octets.count {
       if states[state].accepts, !isWhole { return true }
+      work -= states[state].threads.count + 1
+      guard work >= 0 else { return false }
       let octet = octets[place]
       if octet < 0x80 {
-        let step = state * Self.width + Int(octet)
-        if following[step] == Self.unknown {
-          following[step] = Int32(follow(state, UInt32(octet)))
-        }
-        state = Int(following[step])
+        let known = following[state * Self.width + Int(octet)]
+        state = known == Self.unknown ? follow(state, UInt32(octet)) : Int(known)
         place += 1
       } else {
         let (scalar, length) = Self.scalar(octets, at: place)
@@ -78,25 +83,21 @@ struct RegularExpressionAutomaton {
     return states[state].acceptsAtEnd || !isWhole && states[state].accepts
   }
 
-  /// The state after a scalar.
+  /// The state after a scalar. It is kept for the next time if the scalar is one of ASCII.
   private mutating func follow(_ state: Int, _ scalar: UInt32) -> Int {
     var seeds: [Int] = []
-    for thread in states[state].threads where takes(scalar, at: thread) {
+    for thread in states[state].threads where program[thread].takes(scalar) {
       seeds.append(thread + 1)
     }
     // A part may begin anywhere.
     if !isWhole { seeds.append(0) }
-    return add(seeds: seeds, isAtStart: false)
-  }
-
-  private func takes(_ scalar: UInt32, at instruction: Int) -> Bool {
-    switch program[instruction] {
-    case .scalar(let expected, let foldsCase):
-      scalar == expected || foldsCase && scalar.folded == expected
-    case .any(let includesBreaks): includesBreaks || scalar != 10
-    case .oneOf(let set): set.contains(scalar)
-    case .fork, .jump, .assert, .accept: false
+    if states.count > Self.mostStates {
+      begin()
+      return add(seeds: seeds, isAtStart: false)
     }
+    let next = add(seeds: seeds, isAtStart: false)
+    if scalar < Self.width { following[state * Self.width + Int(scalar)] = Int32(next) }
+    return next
   }
 
   /// The state of threads that begin at these instructions.

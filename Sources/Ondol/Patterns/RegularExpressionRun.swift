@@ -135,7 +135,7 @@ struct RegularExpressionRun {
           found = thread.start..<position
           break
         }
-        if position < text.count, takes(text[position], at: thread.instruction) {
+        if position < text.count, program[thread.instruction].takes(text[position]) {
           follow(
             to: thread.instruction + 1, start: thread.start, at: position + 1, isNext: true)
         }
@@ -145,16 +145,6 @@ struct RegularExpressionRun {
       if position > text.count || threads.isEmpty && (found != nil || isAnchored) { break }
     }
     return work >= 0 ? found : nil
-  }
-
-  private func takes(_ scalar: UInt32, at instruction: Int) -> Bool {
-    switch program[instruction] {
-    case .scalar(let expected, let foldsCase):
-      scalar == expected || foldsCase && scalar.folded == expected
-    case .any(let includesBreaks): includesBreaks || scalar != 10
-    case .oneOf(let set): set.contains(scalar)
-    case .fork, .jump, .assert, .accept: false
-    }
   }
 
   /// Adds the instructions that are reached without a scalar, the preferred ones first.

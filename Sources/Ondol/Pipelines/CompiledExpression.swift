@@ -81,12 +81,14 @@ final class EvaluationFrame {
   }
 
   /// Whether a text matches the pattern of the automaton at a place, which begins as `fresh`.
+  ///
+  /// - Parameter work: the steps that are left.
   func matches(
-    _ text: String, _ place: Int, _ fresh: RegularExpressionAutomaton
+    _ text: String, _ place: Int, _ fresh: RegularExpressionAutomaton, work: inout Int
   ) -> Bool {
     while automata.count <= place { automata.append(nil) }
     if automata[place] == nil { automata[place] = fresh }
-    return text.withUTF8Bytes { automata[place]?.matches($0) ?? false }
+    return text.withUTF8Bytes { automata[place]?.matches($0, work: &work) ?? false }
   }
 
   /// A number from 0 up to 1, without 1.

@@ -285,19 +285,27 @@ enum Texts {
   static func matches(
     _ function: ScalarFunction, _ text: String, _ pattern: RegularExpression
   ) throws(ExpressionFailure) -> Value {
-    var work = mostWork
-    let result: Value
-    switch function {
-    case .regexContains: result = .boolean(pattern.matchesPart(of: text, work: &work))
-    case .regexMatch: result = .boolean(pattern.matchesWhole(text, work: &work))
-    default:
-      let scalars = text.unicodeScalars.map(\.value)
-      let found = pattern.matches(in: scalars, work: &work).map { range -> Value in
-        let part = scalars[range].compactMap(Unicode.Scalar.init)
-        return .string(String(String.UnicodeScalarView(part)))
+    try matches(function) { work in
+      switch function {
+      case .regexContains: return .boolean(pattern.matchesPart(of: text, work: &work))
+      case .regexMatch: return .boolean(pattern.matchesWhole(text, work: &work))
+      default:
+        let scalars = text.unicodeScalars.map(\.value)
+        let found = pattern.matches(in: scalars, work: &work).map { range -> Value in
+          let part = scalars[range].compactMap(Unicode.Scalar.init)
+          return .string(String(String.UnicodeScalarView(part)))
+        }
+        return function == .regexFindAll ? .array(found) : found.first ?? .null
       }
-      result = function == .regexFindAll ? .array(found) : found.first ?? .null
     }
+  }
+
+  /// The value that `body` finds with as many steps as a pattern may take.
+  static func matches(
+    _ function: ScalarFunction, _ body: (inout Int) -> Value
+  ) throws(ExpressionFailure) -> Value {
+    var work = mostWork
+    let result = body(&work)
     guard work >= 0 else {
       throw ExpressionFailure("\(function.rawValue): the text is too long for the pattern")
     }

@@ -14,7 +14,9 @@ extension CompiledExpression {
       return try Texts.matches(function, text, pattern)
     case .automaton(let function, let argument, let automaton, let place):
       guard let text = try argument.text(in: frame, of: function) else { return .null }
-      return .boolean(frame.matches(text, place, automaton))
+      return try Texts.matches(function) { work in
+        .boolean(frame.matches(text, place, automaton, work: &work))
+      }
     case .oneOf(let argument, let list, let isNegated):
       guard let value = try argument.value(in: frame) else { return .boolean(isNegated) }
       return .boolean(list.containsSorted(value) != isNegated)

@@ -40,10 +40,10 @@ import Testing
         let isPart = pattern.matchesPart(of: sample, work: &work)
         if isPart { matches += 1 }
         let name = "seed \(seed): \(text) in \"\(sample)\""
-        let foundPart = sample.withUTF8Bytes { part.matches($0) }
+        let foundPart = sample.withUTF8Bytes { part.matches($0, work: &work) }
         #expect(foundPart == isPart, "\(name)")
         let isWhole = pattern.matchesWhole(sample, work: &work)
-        let foundWhole = sample.withUTF8Bytes { whole.matches($0) }
+        let foundWhole = sample.withUTF8Bytes { whole.matches($0, work: &work) }
         #expect(foundWhole == isWhole, "\(name)")
       }
     }
@@ -55,13 +55,28 @@ import Testing
     let pattern = try RegularExpression("a.{15}b")
     var automaton = try #require(RegularExpressionAutomaton(pattern, isWhole: false))
     var random = SeededRandom(seed: 1)
-    for _ in 0..<200 {
-      let text = (0..<60).map { _ in random.pick(["a", "b", "c"]) }.joined()
+    // In a text and from one to the next.
+    for length in [Int](repeating: 60, count: 200) + [5_000] {
+      let text = (0..<length).map { _ in random.pick(["a", "b", "c"]) }.joined()
       var work = Int.max
       let expected = pattern.matchesPart(of: text, work: &work)
-      let found = text.withUTF8Bytes { automaton.matches($0) }
+      let found = text.withUTF8Bytes { automaton.matches($0, work: &work) }
       #expect(found == expected, "\(text)")
+      #expect(automaton.stateCount < 300)
     }
+  }
+
+  @Test func `A text that takes too many steps is no match and says so`() throws {
+    let pattern = try RegularExpression("(?:a.{200})+b")
+    var automaton = try #require(RegularExpressionAutomaton(pattern, isWhole: false))
+    let text = String(repeating: "a", count: 5_000)
+    for _ in 0..<2 {
+      var work = 100_000
+      #expect(!text.withUTF8Bytes { automaton.matches($0, work: &work) })
+      #expect(work < 0)
+    }
+    var work = 100_000
+    #expect(!pattern.matchesPart(of: text, work: &work) && work < 0)
   }
 
   @Test(arguments: ["\\ba", "\\Ba", "(?m)^a"])
