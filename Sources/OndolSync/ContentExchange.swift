@@ -38,7 +38,7 @@
     private weak var engine: SyncEngine?
 
     private var arriving: [BlobDigest: Task<Void, any Error>] = [:]
-    /// When the server got what this session sent.
+    /// When the server got what this device has sent since it was opened.
     private var sent: [BlobDigest: Int64] = [:]
     private var isOver = false
 

@@ -21,16 +21,16 @@
       let (follow, count, bytes) = try await commit { (transaction) throws(DatabaseError) in
         // Numbers are never used again: rows of documents may still have that of an ended follow.
         let counter = database.syncClient.document("follows")
-        let last = try transaction.getDocument(counter)["last"] as Int64? ?? 0
+        let last = try transaction.base.getDocument(counter)["last"] as Int64? ?? 0
         let follow = try FollowedQuery(query, number: last + 1)
-        for document in try transaction.getDocuments(database.syncFollows).documents {
+        for document in try transaction.base.getDocuments(database.syncFollows).documents {
           let other = try FollowedQuery(document)
           if other.isSame(as: follow), !other.isEnding { return (other, 0, 0) }
         }
-        try transaction.setValues(["last": .integer(follow.number)], counter)
-        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
-        for path in removing where try row(of: path, transaction).isForgotten {
-          try transaction.add(ClientWrite(path: path, .delete))
+        try transaction.base.setValues(["last": .integer(follow.number)], counter)
+        try transaction.base.setValues(try follow.fields(), database.followRow(follow.number))
+        for path in removing where try transaction.row(of: path).isForgotten {
+          try transaction.base.add(ClientWrite(path: path, .delete))
         }
         var (count, bytes) = (0, 0)
         for (path, name) in zip(uploading, names) {
@@ -52,28 +52,27 @@
     /// - Returns: the bytes of its entry; nil when it is gone, or the server knows of it.
     func upload(
       _ path: DocumentPath, as name: String, _ session: String, _ time: Timestamp,
-      _ transaction: Transaction
+      _ transaction: LocalTransaction
     ) throws(DatabaseError) -> Int? {
-      var row = try row(of: path, transaction)
-      let document = try transaction.getDocument(database.document(path))
+      var row = try transaction.row(of: path)
+      let document = try transaction.base.getDocument(database.document(path))
       guard row.isForgotten, document.exists else { return nil }
       let write = ClientWrite(path: path, .replace(document.data()), condition: .exists(false))
       let entry = OutboxEntry(
         name: name, writes: [OutboxEntry.Write(write: write)], session: session, time: time,
         order: 0)
       row.waiting = [name]
-      let (fields, bytes) = try entry.fields(isNew: true)
-      try transaction.setValues(row.fields, database.syncedRow(of: path))
-      try transaction.setValues(fields, database.syncOutbox.document(name))
+      try transaction.write(row)
+      let bytes = try transaction.write(entry, isNew: true)
       // Changes nothing, and has listeners learn that the document waits.
-      try transaction.add(ClientWrite(path: path, .patch([:], mask: [])))
+      try transaction.base.add(ClientWrite(path: path, .patch([:], mask: [])))
       return bytes
     }
 
     /// Writes the row of a follow that has its documents already.
     func write(_ follow: FollowedQuery) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
-        try transaction.setValues(try follow.fields(), database.followRow(follow.number))
+        try transaction.base.setValues(try follow.fields(), database.followRow(follow.number))
       }
     }
 
@@ -82,12 +81,12 @@
       try await warm(paths)
       try await commit { (transaction) throws(DatabaseError) in
         for path in paths {
-          var row = try row(of: path, transaction)
+          var row = try transaction.row(of: path)
           guard row.follows.remove(number) != nil else { continue }
           if row.isForgotten {
             try show(row, transaction)
           } else {
-            try transaction.setValues(row.fields, database.syncedRow(of: path))
+            try transaction.write(row)
           }
         }
       }
@@ -96,14 +95,14 @@
     /// Removes the row of a follow that has no documents.
     func remove(_ follow: FollowedQuery) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
-        try transaction.deleteDocument(database.followRow(follow.number))
+        try transaction.base.deleteDocument(database.followRow(follow.number))
       }
     }
 
     /// Writes who this device is.
     func write(_ client: SyncClient) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
-        try client.write(transaction, in: database)
+        try client.write(transaction.base, in: database)
       }
     }
 
@@ -113,9 +112,9 @@
     ) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
         if let fields {
-          try transaction.setValues(fields, row)
+          try transaction.base.setValues(fields, row)
         } else {
-          try transaction.deleteDocument(row)
+          try transaction.base.deleteDocument(row)
         }
       }
     }
@@ -123,7 +122,7 @@
     /// Removes a rejection.
     func remove(rejection name: String) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
-        try transaction.deleteDocument(database.syncRejections.document(name))
+        try transaction.base.deleteDocument(database.syncRejections.document(name))
       }
     }
   }

@@ -97,6 +97,11 @@
 
     var isProbing: Bool { targets.values.contains { $0.follow == nil } }
 
+    /// Whether nothing but the changes of documents belongs to the next moment.
+    var isOnlyOfChanges: Bool {
+      targets.values.allSatisfy { $0.follow != nil && !$0.isFresh && $0.filterCount == nil }
+    }
+
     private mutating func forget(_ id: Int32) {
       guard let target = targets.removeValue(forKey: id), let follow = target.follow else { return }
       forget(changesOf: follow.number)

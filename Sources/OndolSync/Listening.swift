@@ -1,6 +1,6 @@
-// The task that listens. It gathers what the server sends and makes one commit of each moment. When
-// the stream breaks, it forgets what it has gathered, and the next one continues from the last
-// moment.
+// The task that listens. It gathers what the server sends and makes one commit of each moment, or
+// of several that came while the last commit was made. When the stream breaks, it forgets what it
+// has gathered, and the next one continues from the last moment.
 
 #if Sync
   import GRPCCore
@@ -14,6 +14,8 @@
     /// How long a moment waits for the answers to writes that it may show, in microseconds. Without
     /// them, a waiting increment could be seen twice for a while.
     private static let longestWait: Int64 = 5_000_000
+    /// Changes of moments that may wait while another is committed.
+    private static let mostPending = 2_000
     /// How long answered writes wait for a moment before the server is asked for one.
     private static let probePause: Int64 = 30_000
 
@@ -52,7 +54,22 @@
       }
       if !answered.isEmpty { probeBell.ring() }
       if follows.isEmpty { askForMoment() }
-      try await transport.listen(credential, stream) { [self] message in try await take(message) }
+      pending = nil
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { [self] in
+          try await transport.listen(credential, stream) { [self] message in
+            try await take(message)
+          }
+        }
+        group.addTask { [self] in
+          while !Task.isCancelled {
+            await momentBell.wait()
+            try await showPending()
+          }
+        }
+        defer { group.cancelAll() }
+        try await group.next()
+      }
     }
 
     /// Takes one message at a time.
@@ -64,20 +81,68 @@
       case .failed(let number, let error):
         note(error, of: number)
       case .moment(let time, let token):
-        try await show(as: time, token)
+        guard gathering.isOnlyOfChanges, !isFirstMoment else {
+          return try await show(as: time, token)
+        }
+        wait(for: gathering.takeMoment(time, token))
+        momentBell.ring()
+        if let pending, pending.moment.changes.count > Self.mostPending {
+          try await showPending()
+        }
       }
     }
 
+    // MARK: - Moments that wait
+
+    private func wait(for moment: ServerMoment) {
+      let unanswered = unanswered(about: moment)
+      guard pending != nil else {
+        pending = PendingMoment(moment: moment, unanswered: unanswered)
+        return
+      }
+      pending?.moment.add(moment)
+      pending?.unanswered.formUnion(unanswered)
+    }
+
+    /// Commits what waits, after what is being committed.
+    private func showPending() async throws {
+      await beginShowing()
+      defer { endShowing() }
+      guard let next = pending.take() else { return }
+      let time = next.moment.time ?? .minimum
+      try await commit(next, decided: decided(as: time, isAsked: false))
+    }
+
+    /// Waits until nothing else is being committed.
+    private func beginShowing() async {
+      while isShowing {
+        await withCheckedContinuation { showing.append($0) }
+      }
+      isShowing = true
+    }
+
+    private func endShowing() {
+      isShowing = false
+      let waiting = showing
+      showing = []
+      for one in waiting { one.resume() }
+    }
+
+    // MARK: - Commits
+
     /// Commits a part of a first load.
     private func load(_ part: ServerMoment) async throws {
+      try await showPending()
       let (kept, follows) = try await commits.apply(part, finishing: [])
       gathering.hold(kept)
       expectContents(of: part)
       update(follows)
     }
 
-    /// Commits a moment.
+    /// Commits a moment that more depends on than its changes: documents that the server has named
+    /// all, or counted, or a moment that was asked for.
     private func show(as time: Timestamp, _ token: [UInt8]) async throws {
+      try await showPending()
       let decided = decided(as: time, isAsked: isFirstMoment || gathering.isProbing)
       isFirstMoment = false
       let refreshed = gathering.refreshed
@@ -85,7 +150,14 @@
       for (follow, seen) in refreshed where (follows[follow.number]?.count ?? 0) > 0 {
         try await sweep(follow.number, except: seen, in: &moment)
       }
-      await waitForAnswers(about: Set(moment.changes.keys))
+      try await commit(
+        PendingMoment(moment: moment, unanswered: unanswered(about: moment)), decided: decided)
+      for wrong in gathering.goOn(with: follows) { restart(wrong) }
+    }
+
+    private func commit(_ next: PendingMoment, decided: Set<String>) async throws {
+      let (moment, time) = (next.moment, next.moment.time ?? .minimum)
+      await waitForAnswers(of: next.unanswered)
       let finished = answered.filter { entry in (entry.answer?.time ?? .maximum) <= time }
       let (_, known) = try await commits.apply(moment, finishing: finished)
       expectContents(of: moment)
@@ -94,7 +166,6 @@
       update(known)
       // What relies on them can be sent.
       if !finished.isEmpty { sendBell.ring() }
-      for wrong in gathering.goOn(with: follows) { restart(wrong) }
       try await mergeHeld(decided: decided)
       if !answered.isEmpty { probeBell.ring() }
       tell()
@@ -124,10 +195,16 @@
       }
     }
 
-    /// Waits for the answers to writes of these documents that the server may have committed.
-    private func waitForAnswers(about paths: Set<DocumentPath>) async {
+    /// The names of the entries about documents of a moment that the server may have committed by
+    /// then.
+    private func unanswered(about moment: ServerMoment) -> Set<String> {
+      Set(sent.filter { $0.value.contains { moment.changes[$0] != nil } }.keys)
+    }
+
+    /// Waits until none of these entries is without an answer.
+    private func waitForAnswers(of names: Set<String>) async {
       let end = environment.uptime() + Self.longestWait
-      while !Task.isCancelled, sent.values.contains(where: { !$0.isDisjoint(with: paths) }) {
+      while !Task.isCancelled, names.contains(where: { sent[$0] != nil }) {
         let left = end - environment.uptime()
         guard left > 0 else { return }
         await answerBell.wait(atMost: left, in: environment)

@@ -36,6 +36,34 @@
     /// Follows that are loaded from nothing, so that a document must not show half of what another
     /// follow shows.
     var loading: Set<Int64> = []
+
+    /// Goes on to a later moment.
+    mutating func add(_ later: ServerMoment) {
+      time = later.time
+      tokens.merge(later.tokens) { _, newer in newer }
+      for (path, change) in later.changes { changes[path] = changes[path]?.then(change) ?? change }
+    }
+  }
+
+  extension ServerChange {
+    /// What the server has said by a later moment.
+    func then(_ later: ServerChange) -> ServerChange {
+      var both = later
+      both.joined.formUnion(joined.subtracting(later.left))
+      both.left.formUnion(left.subtracting(later.joined))
+      // It has left one follow, and another still has it.
+      if case .left = later.state, !both.joined.isEmpty || !isShown { both.state = state }
+      return both
+    }
+
+    private var isShown: Bool { if case .shown = state { true } else { false } }
+  }
+
+  /// Moments that came while another was committed.
+  struct PendingMoment: Sendable {
+    var moment: ServerMoment
+    /// The entries that were without an answer then, and may be in it.
+    var unanswered: Set<String>
   }
 
   /// Makes commits that no witness sees.
@@ -44,12 +72,12 @@
     let witness: SyncWitness
 
     func commit<R: Sendable>(
-      _ body: (Transaction) throws(DatabaseError) -> R
+      _ body: (LocalTransaction) throws(DatabaseError) -> R
     ) async throws(DatabaseError) -> R {
       do {
         return try await database.runTransaction { transaction in
           transaction.leaveUnwitnessed()
-          return try body(transaction)
+          return try body(LocalTransaction(transaction, database))
         }
       } catch {
         throw error as? DatabaseError ?? DatabaseError(.unknown, "\(error)")
@@ -62,7 +90,10 @@
     /// it does not find there.
     func warm(_ paths: [DocumentPath]) async throws(DatabaseError) {
       for path in paths {
-        _ = try await database.syncedRow(of: path).getDocument()
+        let row = SyncedRow(try await database.syncedRow(of: path).getDocument().data())
+        for name in row?.waiting ?? [] {
+          _ = try await database.syncOutbox.document(name).getDocument()
+        }
         // One that cannot be upgraded is in memory as well.
         _ = try? await database.document(path).getDocument()
       }
@@ -82,13 +113,13 @@
       try await warm(touched)
       let (kept, follows, bytes) = try await commit { (transaction) throws(DatabaseError) in
         var follows: [Int64: FollowedQuery] = [:]
-        for document in try transaction.getDocuments(database.syncFollows).documents {
+        for document in try transaction.base.getDocuments(database.syncFollows).documents {
           let follow = try FollowedQuery(document)
           if !follow.isEnding { follows[follow.number] = follow }
         }
         var (kept, counts) = ([DocumentPath: ServerChange](), [Int64: Int64]())
         for path in touched {
-          let row = try row(of: path, transaction)
+          let row = try transaction.row(of: path)
           let change = moment.changes[path]
           if moment.time == nil, let change, isShared(row, moment.loading, follows) {
             kept[path] = change
@@ -99,7 +130,7 @@
         var bytes = 0
         for entry in entries {
           bytes += try entry.fields().bytes
-          try transaction.deleteDocument(database.syncOutbox.document(entry.name))
+          try transaction.removeEntry(entry.name)
         }
         for (number, count) in counts { follows[number]?.count += count }
         if let time = moment.time {
@@ -111,7 +142,8 @@
         }
         for follow in follows.values.sorted(by: { $0.number < $1.number })
         where moment.tokens[follow.number] != nil || counts[follow.number] != nil {
-          try transaction.setValues(try follow.fields(), database.followRow(follow.number))
+          try transaction.base.setValues(
+            try follow.fields(), database.followRow(follow.number))
         }
         return (kept, follows.values.sorted { $0.number < $1.number }, bytes)
       }
@@ -126,16 +158,9 @@
       row.follows.contains { !loading.contains($0) && follows[$0]?.isComplete == true }
     }
 
-    func row(
-      of path: DocumentPath, _ transaction: Transaction
-    ) throws(DatabaseError) -> SyncedRow {
-      SyncedRow(try transaction.getDocument(database.syncedRow(of: path)).data())
-        ?? SyncedRow(path)
-    }
-
     func apply(
       _ change: ServerChange?, to row: SyncedRow, _ finished: [String: OutboxEntry],
-      _ follows: Set<Int64>, _ counts: inout [Int64: Int64], _ transaction: Transaction
+      _ follows: Set<Int64>, _ counts: inout [Int64: Int64], _ transaction: LocalTransaction
     ) throws(DatabaseError) {
       var new = row
       if let change {
@@ -164,8 +189,7 @@
       // it changes it.
       if row.waiting.isEmpty, change == nil { return }
       if row.waiting.isEmpty, case .left? = change?.state, !new.follows.isEmpty {
-        return try transaction.setValues(
-          new.fields, database.syncedRow(of: row.path))
+        return try transaction.write(new)
       }
       try show(new, transaction)
     }
@@ -175,7 +199,7 @@
     /// has, they rely on a state that is no more, so that the server refuses them.
     func settleSeen(
       _ row: SyncedRow, _ new: SyncedRow, _ finished: [String: OutboxEntry],
-      _ transaction: Transaction
+      _ transaction: LocalTransaction
     ) throws(DatabaseError) {
       let later = row.waiting.filter { finished[$0] == nil }
       guard !later.isEmpty else { return }
@@ -185,8 +209,7 @@
           entries.append(entry)
           continue
         }
-        let stored = try transaction.getDocument(database.syncOutbox.document(name))
-        if stored.exists { entries.append(try OutboxEntry(stored)) }
+        if let entry = try transaction.entry(name) { entries.append(entry) }
       }
       let vague = entries.filter { !$0.determines(row.path) }
       guard !vague.isEmpty else { return }
@@ -195,22 +218,22 @@
       let expected =
         done.isEmpty ? row.base : try play(done, on: row.base, at: row.path, transaction)
       let former = row.updated.map { .updated($0) } ?? Reliance.absent
+      var changes: [Reliance: Reliance] = [:]
       for entry in vague {
         let isFinished = finished[entry.name] != nil
         // It is not known yet how it leaves the document.
         if !isFinished, expected == new.base { continue }
         let update = isFinished && expected == new.base ? entry.update(of: row.path) : nil
-        for name in later {
-          try rely(
-            name, on: row.path, from: .after(entry.name), to: update ?? former, transaction)
-        }
+        changes[.after(entry.name)] = update ?? former
       }
+      guard !changes.isEmpty else { return }
+      for name in later { try rely(name, on: row.path, changes, transaction) }
     }
 
     /// The state that writes were made on that wait to be merged, once the server has another.
     func ancestor(
       of row: SyncedRow, to new: SyncedRow, _ finished: [String: OutboxEntry],
-      _ transaction: Transaction
+      _ transaction: LocalTransaction
     ) throws(DatabaseError) -> SyncedRow.Ancestor? {
       guard row.ancestor != nil || new.updated != row.updated else { return nil }
       var (done, mayMerge) = ([ClientWrite](), false)
@@ -219,9 +242,9 @@
           done += entry.writes.filter { $0.write.path == row.path }.map(\.write)
           continue
         }
-        let stored = try transaction.getDocument(database.syncOutbox.document(name))
-        guard stored.exists else { continue }
-        if try OutboxEntry(stored).mergedPaths.contains(row.path) { mayMerge = true }
+        if try transaction.entry(name)?.mergedPaths.contains(row.path) == true {
+          mayMerge = true
+        }
       }
       guard mayMerge else { return nil }
       let base = row.ancestor.map(\.fields) ?? row.base
@@ -231,24 +254,22 @@
 
     /// Makes the document what its row says, and writes the row, or forgets both.
     func show(
-      _ row: SyncedRow, _ transaction: Transaction
+      _ row: SyncedRow, _ transaction: LocalTransaction
     ) throws(DatabaseError) {
-      let reference = database.syncedRow(of: row.path)
       if row.isForgotten {
-        try transaction.deleteDocument(reference)
-        return try transaction.add(ClientWrite(path: row.path, .delete))
+        try transaction.base.deleteDocument(database.syncedRow(of: row.path))
+        return try transaction.base.add(ClientWrite(path: row.path, .delete))
       }
       var replay = Replay(row.path, base: row.base, updated: row.updated)
       for name in row.waiting {
-        let stored = try transaction.getDocument(database.syncOutbox.document(name))
-        if stored.exists { replay.play(try OutboxEntry(stored)) }
+        if let entry = try transaction.entry(name) { replay.play(entry) }
       }
       // Their bytes are with the server, until somebody wants them.
-      transaction.expectContents(of: row.base ?? [:])
-      try transaction.show(replay)
+      transaction.base.expectContents(of: row.base ?? [:])
+      try transaction.base.show(replay)
       var row = row
       row.shown = replay.state
-      try transaction.setValues(row.fields, reference)
+      try transaction.write(row)
     }
 
     // MARK: - What the server answers
@@ -260,15 +281,12 @@
     ) async throws(DatabaseError) {
       try await commit { (transaction) throws(DatabaseError) in
         for (entry, answer) in answers {
-          let reference = database.syncOutbox.document(entry.name)
-          let stored = try transaction.getDocument(reference)
-          guard stored.exists else { continue }
-          var entry = try OutboxEntry(stored)
+          guard var entry = try transaction.entry(entry.name) else { continue }
           entry.answer = answer
-          try transaction.setValues(try entry.fields().fields, reference)
+          try transaction.write(entry)
           for path in entry.paths { try settle(entry, path, transaction) }
         }
-        try client.write(transaction, in: database)
+        try client.write(transaction.base, in: database)
       }
     }
 
@@ -276,39 +294,38 @@
     /// it. When the server's state may contain more than this device shows, they wait until it has
     /// been seen.
     func settle(
-      _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: Transaction
+      _ entry: OutboxEntry, _ path: DocumentPath, _ transaction: LocalTransaction
     ) throws(DatabaseError) {
       guard let update = entry.update(of: path), entry.determines(path) else { return }
-      var row = try row(of: path, transaction)
+      var row = try transaction.row(of: path)
       if row.state == .after(entry.name) {
         // Later writes rely on the answer, and not on the entry.
         row.shown = update
-        try transaction.setValues(row.fields, database.syncedRow(of: path))
+        try transaction.write(row)
       }
       for name in row.waiting where name != entry.name {
-        try rely(name, on: path, from: .after(entry.name), to: update, transaction)
+        try rely(name, on: path, [.after(entry.name): update], transaction)
       }
     }
 
-    /// Has an entry rely on another state of a document, if it relies on this one.
+    /// Has an entry rely on other states of a document.
+    ///
+    /// - Parameter changes: the states that it may rely on, each with the one instead of it.
     func rely(
-      _ name: String, on path: DocumentPath, from old: Reliance, to new: Reliance,
-      _ transaction: Transaction
+      _ name: String, on path: DocumentPath, _ changes: [Reliance: Reliance],
+      _ transaction: LocalTransaction
     ) throws(DatabaseError) {
-      let reference = database.syncOutbox.document(name)
-      let stored = try transaction.getDocument(reference)
-      guard stored.exists else { return }
-      var entry = try OutboxEntry(stored)
+      guard var entry = try transaction.entry(name) else { return }
       var isChanged = false
-      for index in entry.writes.indices
-      where entry.writes[index].write.path == path && entry.writes[index].reliance == old {
+      for index in entry.writes.indices where entry.writes[index].write.path == path {
+        guard let new = changes[entry.writes[index].reliance] else { continue }
         entry.writes[index].reliance = new
         isChanged = true
       }
       guard isChanged else { return }
       let isFree = entry.isDelayed && entry.reliedOn.isEmpty
       if isFree { entry.isDelayed = false }
-      try transaction.setValues(try entry.fields(isNew: isFree).fields, reference)
+      try transaction.write(entry, isNew: isFree)
     }
 
     // MARK: - What the server refuses
@@ -325,14 +342,11 @@
         var waiting = [(entry, reason)]
         while !waiting.isEmpty {
           let (known, reason) = waiting.removeFirst()
-          let reference = database.syncOutbox.document(known.name)
-          let stored = try transaction.getDocument(reference)
-          guard stored.exists else { continue }
-          let next = try OutboxEntry(stored)
+          guard let next = try transaction.entry(known.name) else { continue }
           refused.append(next)
           bytes += try next.fields().bytes
-          try transaction.deleteDocument(reference)
-          try transaction.setValues(
+          try transaction.removeEntry(next.name)
+          try transaction.base.setValues(
             try rejection(of: next, reason, transaction),
             database.syncRejections.document(next.name))
           for later in try followers(of: next, transaction) {
@@ -341,19 +355,19 @@
           for path in next.paths {
             // What may be merged relies on the state before the refused entry from now on.
             let before = next.writes.first { $0.write.path == path }?.reliance ?? Reliance.none
-            for name in try row(of: path, transaction).waiting where name != next.name {
-              try rely(name, on: path, from: .after(next.name), to: before, transaction)
+            for name in try transaction.row(of: path).waiting where name != next.name {
+              try rely(name, on: path, [.after(next.name): before], transaction)
             }
           }
         }
         let names = Set(refused.map(\.name))
         for path in Set(refused.flatMap(\.paths)).sorted() {
-          var row = try row(of: path, transaction)
+          var row = try transaction.row(of: path)
           guard row.waiting.contains(where: names.contains) else { continue }
           row.waiting.removeAll { names.contains($0) }
           try show(row, transaction)
         }
-        try client?.write(transaction, in: database)
+        try client?.write(transaction.base, in: database)
         return (refused.count, bytes)
       }
       witness.count(entries: -count, bytes: -bytes)
@@ -361,14 +375,12 @@
 
     /// The entries that rely on how an entry leaves its documents.
     func followers(
-      of entry: OutboxEntry, _ transaction: Transaction
+      of entry: OutboxEntry, _ transaction: LocalTransaction
     ) throws(DatabaseError) -> [OutboxEntry] {
       var followers: [OutboxEntry] = []
       for path in entry.paths {
-        for name in try row(of: path, transaction).waiting where name != entry.name {
-          let stored = try transaction.getDocument(database.syncOutbox.document(name))
-          guard stored.exists else { continue }
-          let later = try OutboxEntry(stored)
+        for name in try transaction.row(of: path).waiting where name != entry.name {
+          guard let later = try transaction.entry(name) else { continue }
           if later.standsOrFalls(with: entry.name) { followers.append(later) }
         }
       }
@@ -376,13 +388,13 @@
     }
 
     func rejection(
-      of entry: OutboxEntry, _ reason: Rejection.Reason, _ transaction: Transaction
+      of entry: OutboxEntry, _ reason: Rejection.Reason, _ transaction: LocalTransaction
     ) throws(DatabaseError) -> [String: Value] {
       var states: [Rejection.State] = []
       for path in entry.paths {
         // Nil for one that its collection's schema cannot read.
-        let mine = try? transaction.getDocument(database.document(path))
-        let row = try row(of: path, transaction)
+        let mine = try? transaction.base.getDocument(database.document(path))
+        let row = try transaction.row(of: path)
         states.append(
           Rejection.State(
             path: path, mine: mine.flatMap { $0.exists ? $0.data() : nil }, theirs: row.base))

@@ -204,22 +204,20 @@
       _ client: SyncClient
     ) async throws(DatabaseError) -> String? {
       try await commit { (transaction) throws(DatabaseError) in
-        let reference = database.syncOutbox.document(entry.name)
-        let stored = try transaction.getDocument(reference)
-        try client.write(transaction, in: database)
-        guard stored.exists else { return nil }
-        var held = try OutboxEntry(stored)
+        let stored = try transaction.entry(entry.name)
+        try client.write(transaction.base, in: database)
+        guard var held = stored else { return nil }
         (held.name, held.held) = (name, reason)
-        try transaction.deleteDocument(reference)
-        try transaction.setValues(try held.fields().fields, database.syncOutbox.document(name))
+        try transaction.removeEntry(entry.name)
+        try transaction.write(held)
         for path in held.paths {
-          var row = try row(of: path, transaction)
+          var row = try transaction.row(of: path)
           guard row.waiting.contains(entry.name) else { continue }
           row.waiting = row.waiting.map { $0 == entry.name ? name : $0 }
           if row.shown == .after(entry.name) { row.shown = .after(name) }
-          try transaction.setValues(row.fields, database.syncedRow(of: path))
+          try transaction.write(row)
           for other in row.waiting where other != name {
-            try rely(other, on: path, from: .after(entry.name), to: .after(name), transaction)
+            try rely(other, on: path, [.after(entry.name): .after(name)], transaction)
           }
         }
         return name
@@ -250,16 +248,15 @@
     }
 
     private func merge(
-      _ name: String, isDecided: Bool, by handlers: MergeHandlers, _ transaction: Transaction
+      _ name: String, isDecided: Bool, by handlers: MergeHandlers, _ transaction: LocalTransaction
     ) throws(DatabaseError) -> (MergeOutcome, bytes: Int) {
       var outcome = MergeOutcome()
-      let stored = try transaction.getDocument(database.syncOutbox.document(name))
-      guard stored.exists else { return (outcome, 0) }
-      let entry = try OutboxEntry(stored)
-      guard let reason = entry.held else { return (outcome, 0) }
+      guard let entry = try transaction.entry(name), let reason = entry.held else {
+        return (outcome, 0)
+      }
       var merging = MergingEntries(first: entry)
       for path in entry.mergedPaths {
-        let row = try row(of: path, transaction)
+        let row = try transaction.row(of: path)
         let present = row.updated.map { .updated($0) } ?? Reliance.absent
         guard let first = entry.writes.first(where: { $0.write.path == path }),
           first.reliance != present
@@ -293,19 +290,16 @@
       merging.entries[name]?.held = nil
       var bytes = 0
       for (name, entry) in merging.entries.sorted(by: { $0.key < $1.key }) {
-        let reference = database.syncOutbox.document(name)
-        let before = try transaction.getDocument(reference)
+        bytes -= try transaction.entry(name)?.fields().bytes ?? 0
         // Others have been sent before it.
-        let (fields, size) = try entry.fields(isNew: name == merging.name)
-        bytes += size - (try OutboxEntry(before).fields().bytes)
-        try transaction.setValues(fields, reference)
+        bytes += try transaction.write(entry, isNew: name == merging.name)
       }
       for var row in merging.rows {
         row.ancestor = nil
         try show(row, transaction)
       }
       for path in entry.paths {
-        for later in try row(of: path, transaction).waiting where later != name {
+        for later in try transaction.row(of: path).waiting where later != name {
           try delay(later, transaction)
         }
       }
@@ -313,14 +307,11 @@
     }
 
     /// Lets later entries be sent before one that relies on others.
-    private func delay(_ name: String, _ transaction: Transaction) throws(DatabaseError) {
-      let reference = database.syncOutbox.document(name)
-      let stored = try transaction.getDocument(reference)
-      guard stored.exists else { return }
-      var entry = try OutboxEntry(stored)
-      guard !entry.isDelayed, !entry.reliedOn.isEmpty else { return }
+    private func delay(_ name: String, _ transaction: LocalTransaction) throws(DatabaseError) {
+      guard var entry = try transaction.entry(name), !entry.isDelayed, !entry.reliedOn.isEmpty
+      else { return }
       entry.isDelayed = true
-      try transaction.setValues(try entry.fields().fields, reference)
+      try transaction.write(entry)
     }
 
     /// Lets later entries be sent before one, if that relies on an entry that waits to be merged,
@@ -329,14 +320,10 @@
     /// - Returns: whether it does.
     func delayIfMerging(_ name: String) async throws(DatabaseError) -> Bool {
       try await commit { (transaction) throws(DatabaseError) in
-        let stored = try transaction.getDocument(database.syncOutbox.document(name))
-        guard stored.exists else { return true }
-        for other in try OutboxEntry(stored).reliedOn {
-          let row = try transaction.getDocument(database.syncOutbox.document(other))
-          guard row.exists else { continue }
-          let entry = try OutboxEntry(row)
+        guard let entry = try transaction.entry(name) else { return true }
+        for other in entry.reliedOn {
           // Of an answered one, the outcome will be seen.
-          guard entry.answer == nil else { continue }
+          guard let other = try transaction.entry(other), other.answer == nil else { continue }
           try delay(name, transaction)
           return true
         }
@@ -348,7 +335,7 @@
     /// ones, which were made on what that one had left.
     private func merge(
       _ row: SyncedRow, _ present: Reliance, into merging: inout MergingEntries,
-      by handlers: MergeHandlers, _ transaction: Transaction
+      by handlers: MergeHandlers, _ transaction: LocalTransaction
     ) throws(DatabaseError) {
       let path = row.path
       merging.rows.append(row)
@@ -356,14 +343,9 @@
       var new = row.base
       let names = row.waiting.drop { $0 != merging.name }
       for name in names {
-        let entry: OutboxEntry
-        if let known = merging.entries[name] {
-          entry = known
-        } else {
-          let stored = try transaction.getDocument(database.syncOutbox.document(name))
-          guard stored.exists else { continue }
-          entry = try OutboxEntry(stored)
-        }
+        var known = merging.entries[name]
+        if known == nil { known = try transaction.entry(name) }
+        guard let entry = known else { continue }
         let own = entry.writes.filter { $0.write.path == path }
         let mine = try play(own.map(\.write), on: old, at: path, transaction)
         defer { old = mine }
@@ -410,12 +392,12 @@
     /// The fields that writes make of others; nil when there is no document then.
     func play(
       _ writes: [ClientWrite], on base: [String: Value]?, at path: DocumentPath,
-      _ transaction: Transaction
+      _ transaction: LocalTransaction
     ) throws(DatabaseError) -> [String: Value]? {
       var replay = Replay(path, base: base, updated: nil)
       replay.play(writes)
-      try transaction.show(replay)
-      let played = try transaction.getDocument(database.document(path))
+      try transaction.base.show(replay)
+      let played = try transaction.base.getDocument(database.document(path))
       return played.exists ? played.data() : nil
     }
   }

@@ -120,8 +120,8 @@
     }
 
     /// Goes on under a new identity, because another device has this one: one database is a copy of
-    /// the other. What this session has written is its own. Earlier entries are in both copies, and
-    /// the other one may have sent them.
+    /// the other. What it has written since it was opened is its own. Earlier entries are in both
+    /// copies, and the other one may have sent them.
     private func becomeAnother() async throws {
       client = SyncClient(id: environment.randomName())
       try await commits.write(client)

@@ -388,18 +388,6 @@
       throw DatabaseError(.cancelled, "the synchronisation ended before all was exchanged")
     }
 
-    /// Whether this device has writes to a document that the server does not have, or that have not
-    /// come back from it.
-    ///
-    /// - Throws: as reads do.
-    public func hasPendingWrites(
-      _ document: DocumentReference
-    ) async throws(DatabaseError) -> Bool {
-      let path = try DocumentPath(document.path)
-      let row = try await database.syncedRow(of: path).getDocument()
-      return SyncedRow(row.data())?.waiting.isEmpty == false
-    }
-
     /// The commits that the server has refused and that were not dismissed, the earliest first.
     ///
     /// - Throws: as reads do.

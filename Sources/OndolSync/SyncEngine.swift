@@ -58,6 +58,12 @@
     /// Takes requests while a stream is open.
     var requests: AsyncStream<WireListenRequest>.Continuation?
     nonisolated let listenBell = Bell()
+    /// Moments that wait while another is committed.
+    var pending: PendingMoment?
+    nonisolated let momentBell = Bell()
+    var isShowing = false
+    /// Who waits until nothing is being committed.
+    var showing: [CheckedContinuation<Void, Never>] = []
     nonisolated let probeBell = Bell()
 
     // MARK: - What is sent

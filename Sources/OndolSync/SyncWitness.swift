@@ -114,7 +114,7 @@
           OutboxEntry.Write(write: ClientWrite(path: path, .verify), reliance: reliance))
       }
       let (fields, size) = try entry.fields(isNew: true)
-      let row = DocumentPath(unchecked: [Database.outboxID, entry.name])
+      let row = DocumentPath(unchecked: [SyncRows.outbox, entry.name])
       return WitnessedRows(rows.writes + [ClientWrite(path: row, .replace(fields))], bytes: size)
     }
 
@@ -186,7 +186,7 @@
     }
 
     private mutating func load(_ path: DocumentPath) throws(DatabaseError) -> SyncedRow {
-      let name = DocumentPath(unchecked: [Database.syncedID, PathDigest(path).name])
+      let name = DocumentPath(unchecked: [SyncRows.synced, PathDigest(path).name])
       let row = try commit.fields(at: name).flatMap { SyncedRow($0) } ?? SyncedRow(path)
       reliances[path] = row.state
       return row
@@ -220,15 +220,10 @@
     var writes: [ClientWrite] {
       rows.sorted { $0.key < $1.key }.map { path, row in
         ClientWrite(
-          path: DocumentPath(unchecked: [Database.syncedID, PathDigest(path).name]),
+          path: DocumentPath(unchecked: [SyncRows.synced, PathDigest(path).name]),
           .replace(row.fields))
       }
     }
-  }
-
-  extension Database {
-    static let outboxID = "__outbox__"
-    static let syncedID = "__synced__"
   }
 
   extension Environment {

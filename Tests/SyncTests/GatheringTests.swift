@@ -4,6 +4,7 @@
   import Foundation
   import Ondol
   import OndolMapping
+  import OndolTestKit
   import OndolWire
   import SwiftProtobuf
   import Testing
@@ -56,6 +57,72 @@
       let moment = gathering.takeMoment(time, token)
       #expect(moment.changes.keys.map(\.documentID) == ["a"])
       #expect(moment.tokens == [1: Array("token".utf8)])
+    }
+
+    /// A device that is slow commits several moments at once. Of each document it must know what it
+    /// would know if they had been one.
+    @Test func `Moments one after another say what one moment says`() async throws {
+      let seed = UInt64.random(in: 0...UInt64.max)
+      var random = SeededRandom(seed: seed)
+      let database = try await Database.inMemory()
+      var follows: [FollowedQuery] = []
+      for number in 1...Int64(3) {
+        let query = database.collection("items").whereField("n", isGreaterThan: number)
+        follows.append(try FollowedQuery(query, number: number))
+      }
+      for _ in 0..<2_000 {
+        var (whole, parts) = (
+          Gathering(ValueMapping(database: Self.name)), Gathering(ValueMapping(database: Self.name))
+        )
+        for follow in follows {
+          _ = whole.add(follow)
+          _ = parts.add(follow)
+        }
+        var pending: ServerMoment?
+        // As a server does: it says that a document has left a follow only if it was in it.
+        var members: [String: Set<Int32>] = ["a": [1, 2], "b": []]
+        for second in 1...Int64.random(in: 2...6, using: &random) {
+          for id in ["a", "b"] where Bool.random(using: &random) {
+            let old = members[id] ?? []
+            let new = Set((1...3).filter { _ in Bool.random(using: &random) }.map { Int32($0) })
+            guard !new.isEmpty || !old.isEmpty else { continue }
+            members[id] = new
+            var message = change("items/\(id)", new.sorted(), left: old.subtracting(new).sorted())
+            if new.isEmpty {
+              let isDeleted = Bool.random(using: &random)
+              message = left("items/\(id)", old.sorted(), isDeleted: isDeleted)
+            } else {
+              message.documentChange.document.updateTime.seconds = second
+            }
+            _ = try whole.take(message)
+            _ = try parts.take(message)
+          }
+          let moment = parts.takeMoment(try Timestamp(seconds: second, nanoseconds: 0), [1])
+          pending?.add(moment)
+          pending = pending ?? moment
+        }
+        let expected = whole.takeMoment(try Timestamp(seconds: 1, nanoseconds: 0), [1]).changes
+        #expect(
+          pending?.changes.mapValues(text) == expected.mapValues(text), "seed \(seed)")
+      }
+    }
+
+    private func text(_ change: ServerChange) -> String {
+      "\(change.state), joined \(change.joined.sorted()), left \(change.left.sorted())"
+    }
+
+    private func left(
+      _ path: String, _ targets: [Int32], isDeleted: Bool
+    ) -> WireListenResponse {
+      .with {
+        if isDeleted {
+          $0.documentDelete.document = "\(Self.name.documents)/\(path)"
+          $0.documentDelete.removedTargetIds = targets
+        } else {
+          $0.documentRemove.document = "\(Self.name.documents)/\(path)"
+          $0.documentRemove.removedTargetIds = targets
+        }
+      }
     }
 
     @Test func `A document outside its follow is refused`() async throws {

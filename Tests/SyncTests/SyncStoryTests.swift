@@ -20,13 +20,13 @@
       let lamp = device.database.document("items/lamp")
       try await lamp.updateData(["n": FieldValue.increment(-1)])
       #expect(try await device.number("items/lamp") == 1)
-      #expect(try await device.sync.hasPendingWrites(lamp))
+      #expect(try await lamp.getDocument().metadata.hasPendingWrites)
       #expect(device.sync.currentState.waitingWrites == 1)
       #expect(try await stage.server.document("items/lamp").getDocument()["n"] as Int? == 2)
       try await device.goOnline()
       #expect(try await stage.server.document("items/lamp").getDocument()["n"] as Int? == 1)
       #expect(try await device.number("items/lamp") == 1)
-      #expect(try await !device.sync.hasPendingWrites(lamp))
+      #expect(try await !lamp.getDocument().metadata.hasPendingWrites)
     }
 
     @Test func `Waiting writes are played on what others have written meanwhile`() async throws {

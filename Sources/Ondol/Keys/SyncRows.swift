@@ -10,11 +10,11 @@
 //   __rejections__/ID       one that the server has refused, until the app has seen it
 
 /// How the rows of synchronisation are documents.
-enum SyncRows {
+package enum SyncRows {
   static let client = "__syncclient__"
   static let follows = "__follows__"
-  static let synced = "__synced__"
-  static let outbox = "__outbox__"
+  package static let synced = "__synced__"
+  package static let outbox = "__outbox__"
   static let rejections = "__rejections__"
 
   static let roots = [client, follows, synced, outbox, rejections]
