@@ -54,6 +54,7 @@
     case firstLoad = "first load of 100000"
     case delivery = "device to device, p95"
     case outbox = "10000 waiting writes sent"
+    case outboxOfOne = "1000 waiting writes of one document sent"
     /// Of both ends: the server is in the same process.
     case memory = "memory of a follow of 100000, both ends"
     case restart = "bytes of a restart with nothing new"
@@ -62,7 +63,7 @@
       switch self {
       case .plainWrite, .write: "µs"
       case .writeByPlain: "x"
-      case .firstLoad, .outbox: "s"
+      case .firstLoad, .outbox, .outboxOfOne: "s"
       case .delivery: "ms"
       case .memory: "MiB"
       case .restart: "KB"
@@ -75,6 +76,7 @@
       case .firstLoad: 10
       case .delivery: 30
       case .outbox: 5
+      case .outboxOfOne: 2
       case .memory: 16
       case .restart: 10
       case .plainWrite, .write: nil
@@ -168,20 +170,40 @@
     }
 
     private func measureOutbox(port: Int, _ result: inout SuiteResult) async throws {
-      let database = try await open("outbox")
+      result.note(
+        Workload.outbox,
+        try await measureOutbox("outbox", port: port) { database in
+          for number in 0..<plan.waiting {
+            try await database.document("written/d\(number)").setData(Self.fields(number))
+          }
+        })
+      result.note(
+        Workload.outboxOfOne,
+        try await measureOutbox("counter", port: port) { database in
+          let counter = database.document("written/counter")
+          try await counter.setData(["n": 0])
+          for _ in 1..<(plan.waiting / 10) {
+            try await counter.updateData(["n": FieldValue.increment(1)])
+          }
+        })
+    }
+
+    /// The seconds in which a device exchanges what `write` has written without a server.
+    private func measureOutbox(
+      _ name: String, port: Int, _ write: (Database) async throws -> Void
+    ) async throws -> Double {
+      let database = try await open(name)
       let offline = try await sync(database, port: 1)
       try await offline.follow(database.collection("written"))
-      for number in 0..<plan.waiting {
-        try await database.document("written/d\(number)").setData(Self.fields(number))
-      }
+      try await write(database)
       await offline.stop()
       let time = try await microseconds {
         let online = try await sync(database, port: port)
         try await online.settle()
         await online.stop()
       }
-      result.note(Workload.outbox, time / 1_000_000)
       try await database.close()
+      return time / 1_000_000
     }
 
     // MARK: - Loads and changes
