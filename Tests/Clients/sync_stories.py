@@ -3,11 +3,12 @@ same time, are killed and started again, and lose the line.
 
     sync_stories.py ONDOL DIRECTORY [STORY...]
     sync_stories.py ONDOL DIRECTORY --kills N [--seed N]
-    sync_stories.py ONDOL DIRECTORY --minutes N [--seed N]
+    sync_stories.py ONDOL DIRECTORY --minutes N [--delay MS] [--seed N]
 
 Without a number, the stories of stories.py. --kills kills devices and the server at random, and
 needs nothing but Python; --minutes has devices write through a proxy that cuts the line at random,
-and watches their memory. In the end, increments must have counted once each, all must be equal, and
+and watches their memory. With --delay, the line is slow as well, and one part in twenty takes three
+times as long, as one that was lost and sent again. In the end, increments must have counted once each, all must be equal, and
 every content must have its bytes.
 """
 
@@ -336,10 +337,10 @@ def kill_at_random(program: str, directory: str, kills: int) -> None:
 
 
 class Proxy:
-    """Forwards connections, and cuts them at random or refuses them for a while."""
+    """Forwards connections, after some seconds, and cuts them or refuses them for a while."""
 
-    def __init__(self, port: int) -> None:
-        self.target, self.port = port, 0
+    def __init__(self, port: int, delay: float) -> None:
+        self.target, self.port, self.delay = port, 0, delay
         self.is_cut = False
         self.cuts = 0
         self.open: set[asyncio.StreamWriter] = set()
@@ -370,13 +371,27 @@ class Proxy:
             return_exceptions=True)
         self.open -= ends
 
-    @staticmethod
-    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A part that is late holds up those after it. None of the queue is the end.
+        queue: asyncio.Queue = asyncio.Queue(64)
+
+        async def take() -> None:
+            try:
+                while data := await reader.read(65536):
+                    late = self.delay * (3 if random.random() < 0.05 else 1)
+                    await queue.put((self.loop.time() + late, data))
+            finally:
+                await queue.put(None)
+
+        taking = asyncio.ensure_future(take())
         try:
-            while data := await reader.read(65536):
+            while part := await queue.get():
+                due, data = part
+                await asyncio.sleep(max(0, due - self.loop.time()))
                 writer.write(data)
                 await writer.drain()
         finally:
+            taking.cancel()
             writer.close()
 
     def cut(self, is_cut: bool) -> None:
@@ -392,9 +407,9 @@ class Proxy:
         self.loop.call_soon_threadsafe(change)
 
 
-def soak(program: str, directory: str, minutes: float) -> None:
+def soak(program: str, directory: str, minutes: float, delay: float) -> None:
     server = Server(program, directory)
-    proxies = [Proxy(server.port), Proxy(server.storage_port)]
+    proxies = [Proxy(port, delay) for port in (server.port, server.storage_port)]
     devices = {
         f"d{number}": server.device(
             f"d{number}", *(["--eager"] if number == 0 else []), port=proxies[0].port,
@@ -455,15 +470,18 @@ def main() -> int:
     parser.add_argument("directory")
     parser.add_argument("--kills", type=int)
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--delay", type=float, default=0)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args()
     random.seed(options.seed)
     print(f"devices: seed {options.seed}", flush=True)
-    for amount, judge in ((options.kills, kill_at_random), (options.minutes, soak)):
+    for amount, judge, more in (
+            (options.kills, kill_at_random, ()),
+            (options.minutes, soak, (options.delay / 1000,))):
         if amount is not None:
             directory = f"{options.directory}/{judge.__name__}"
             pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
-            judge(options.program, directory, amount)
+            judge(options.program, directory, amount, *more)
     return 0
 
 
