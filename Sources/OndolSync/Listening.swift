@@ -158,6 +158,8 @@
     private func commit(_ next: PendingMoment, decided: Set<String>) async throws {
       let (moment, time) = (next.moment, next.moment.time ?? .minimum)
       await waitForAnswers(of: next.unanswered)
+      // The stream may have ended meanwhile, without the answers: the next one sends this again.
+      try Task.checkCancellation()
       let finished = answered.filter { entry in (entry.answer?.time ?? .maximum) <= time }
       let (_, known) = try await commits.apply(moment, finishing: finished)
       expectContents(of: moment)
