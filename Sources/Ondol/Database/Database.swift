@@ -262,7 +262,13 @@ public final class Database: Sendable {
     let database = Database(
       engine: engine, path: path, options: options, environment: environment)
     if engine.isReadOnly { return database }
-    try await database.refuseUnsynchronisedWrites()
+    do throws(DatabaseError) {
+      try await database.refuseUnsynchronisedWrites()
+    } catch {
+      // What the engine runs in the background would keep the directory.
+      try? await database.close()
+      throw error
+    }
     await database.carryOutCloseOperationsOfNobody()
     database.resume()
     return database
