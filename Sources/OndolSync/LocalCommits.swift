@@ -217,7 +217,10 @@
         .filter { $0.write.path == row.path }.map(\.write)
       let expected =
         done.isEmpty ? row.base : try play(done, on: row.base, at: row.path, transaction)
-      let former = row.updated.map { .updated($0) } ?? Reliance.absent
+      var former = row.updated.map { .updated($0) } ?? Reliance.absent
+      // The base had the finished writes before they were known to be, and the device has shown
+      // them twice. The server has never had that state.
+      if !done.isEmpty, new.updated == row.updated { former = .updated(.minimum) }
       var changes: [Reliance: Reliance] = [:]
       for entry in vague {
         let isFinished = finished[entry.name] != nil

@@ -252,5 +252,45 @@
         }
       }
     }
+
+    /// While a server's answer is late, the device may show a write of its own twice: in the
+    /// server's state, and on top of it. A transaction that had read that was once sent as made on
+    /// the server's state, and stayed.
+    @Test func `A transaction that has read a write twice is refused`() async throws {
+      let stage = try await SyncStage()
+      try await stage.server.document("items/lamp").setData(["n": 0])
+      let device = try await stage.device(following: "items")
+      try await device.sync.settle()
+      await device.goOffline()
+      let database = device.database
+      let lamp = database.document("items/lamp")
+      try await lamp.updateData(["n": FieldValue.increment(1)])
+      let stored = try #require(try await database.syncOutbox.getDocuments().documents.first)
+      var entry = try OutboxEntry(stored)
+
+      let commits = LocalCommits(
+        database: database,
+        witness: SyncWitness(
+          session: "", limits: SyncWitness.Limits(), board: StateBoard(), database.environment))
+      let time = try Timestamp(seconds: 2_000_000_000, nanoseconds: 0)
+      let path = try DocumentPath("items/lamp")
+      let shown = ServerChange(
+        state: .shown(ServerDocument(fields: ["n": 1], updated: time)), joined: [1])
+      _ = try await commits.apply(
+        ServerMoment(changes: [path: shown], time: time), finishing: [])
+      #expect(try await device.number("items/lamp") == 2)
+      try await database.runTransaction { transaction in
+        let number = try transaction.getDocument(lamp)["n"] as Int? ?? 0
+        try transaction.setData(["n": number + 10], forDocument: lamp)
+      }
+      entry.answer = OutboxEntry.Answer(time: time, updates: [time])
+      try await commits.acknowledge(
+        [(entry, OutboxEntry.Answer(time: time, updates: [time]))], SyncClient(id: "d"))
+      _ = try await commits.apply(ServerMoment(time: time), finishing: [entry])
+      #expect(try await device.number("items/lamp") == 1, "the server would refuse it")
+      let left = try await database.syncOutbox.getDocuments().documents.map { try OutboxEntry($0) }
+      #expect(left.flatMap(\.writes).map(\.reliance) == [.updated(.minimum)])
+      await device.sync.stop()
+    }
   }
 #endif
