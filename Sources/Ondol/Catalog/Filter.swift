@@ -223,7 +223,8 @@ indirect enum FilterTree: Sendable, Hashable {
   /// Whether a document meets the condition.
   func matches(_ fields: [String: Value], name: Value) -> Bool {
     switch self {
-    case .field(let filter): filter.matches(filter.field.value(in: fields, name: name))
+    case .field(let filter):
+      filter.field.value(in: fields, name: name).map(filter.condition.matches) ?? false
     case .all(let trees): trees.allSatisfy { $0.matches(fields, name: name) }
     case .any(let trees): trees.contains { $0.matches(fields, name: name) }
     }

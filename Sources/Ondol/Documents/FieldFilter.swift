@@ -2,8 +2,8 @@
 // never change its meaning: the executor checks every candidate with it, and the tests compare
 // every plan with it.
 //
-// A missing field meets no condition, not even `!=`. Comparisons match only values of the operand's
-// type. Equality follows the order of values: 1 equals 1.0, and NaN equals NaN.
+// A missing field meets no condition, not even `!=`. What a condition asks of a value that is there
+// is a ValueTest.
 
 /// What a condition or an order refers to.
 enum QueryField: Sendable, Hashable {
@@ -117,11 +117,6 @@ struct FieldFilter: Sendable, Hashable {
   var field: QueryField
   var condition: Condition
 
-  /// Whether a document that has `value` in the field meets the condition.
-  func matches(_ value: Value?) -> Bool {
-    value.map(condition.matches) ?? false
-  }
-
   /// Whether the condition admits a range of values, so that results are ordered by the field
   /// unless the query says otherwise.
   var isInequality: Bool {
@@ -140,39 +135,29 @@ struct FieldFilter: Sendable, Hashable {
 
 extension FieldFilter.Condition {
   /// Whether the condition lists the values, or elements, that it admits.
-  var namesValues: Bool {
+  var namesValues: Bool { test.orders == .same && !test.isOfText }
+
+  /// What the condition asks of a field's value.
+  var test: ValueTest {
     switch self {
-    case .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual, .notIn, .hasPrefix,
-      .matchesText:
-      false
-    case .equal, .isIn, .arrayContains, .arrayContainsAny: true
+    case .equal(let operand): ValueTest(.value(operand), .same)
+    case .notEqual(let operand): ValueTest(.value(operand), [.below, .above, .other])
+    case .less(let operand): ValueTest(.value(operand), .below)
+    case .lessOrEqual(let operand): ValueTest(.value(operand), [.below, .same])
+    case .greater(let operand): ValueTest(.value(operand), .above)
+    case .greaterOrEqual(let operand): ValueTest(.value(operand), [.above, .same])
+    case .isIn(let list): ValueTest(.anyOf(list), .same)
+    case .notIn(let list): ValueTest(.anyOf(list), list.containsSorted(.null) ? [] : .other)
+    case .arrayContains(let operand): ValueTest(.value(operand), .same, ofElements: true)
+    case .arrayContainsAny(let list): ValueTest(.anyOf(list), .same, ofElements: true)
+    case .hasPrefix(let prefix):
+      ValueTest(.pattern(TextPattern(prefix.text, .beginning, ignoringCase: false)), .same)
+    case .matchesText(let pattern): ValueTest(.pattern(pattern), .same)
     }
   }
 
   /// Whether a field that holds `value` meets the condition.
-  func matches(_ value: Value) -> Bool {
-    switch self {
-    case .equal(let operand): return value == operand
-    case .notEqual(let operand): return !value.isNull && value != operand
-    case .less(let operand): return compare(value, operand) { $0 < 0 }
-    case .lessOrEqual(let operand): return compare(value, operand) { $0 <= 0 }
-    case .greater(let operand): return compare(value, operand) { $0 > 0 }
-    case .greaterOrEqual(let operand): return compare(value, operand) { $0 >= 0 }
-    case .isIn(let operands): return operands.containsSorted(value)
-    case .notIn(let operands):
-      return !value.isNull && !operands.containsSorted(.null) && !operands.containsSorted(value)
-    case .arrayContains(let operand): return value.array?.contains(operand) ?? false
-    case .arrayContainsAny(let operands):
-      return value.array?.contains { operands.containsSorted($0) } ?? false
-    case .hasPrefix(let prefix):
-      return value.string.map { $0.utf8.starts(with: prefix.text.utf8) } ?? false
-    case .matchesText(let pattern): return value.string.map(pattern.matches) ?? false
-    }
-  }
-
-  private func compare(_ value: Value, _ operand: Value, _ test: (Int) -> Bool) -> Bool {
-    ValueOrder.rank(value) == ValueOrder.rank(operand) && test(ValueOrder.compare(value, operand))
-  }
+  func matches(_ value: Value) -> Bool { test.passes(value) }
 }
 
 extension FieldFilter: CustomStringConvertible {

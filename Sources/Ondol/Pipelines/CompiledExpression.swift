@@ -27,10 +27,8 @@ final class CompiledExpression: Sendable {
     case matching(ScalarFunction, CompiledExpression, RegularExpression)
     /// Whether a text matches the pattern whose automaton the frame has at this place.
     case automaton(ScalarFunction, CompiledExpression, RegularExpressionAutomaton, place: Int)
-    /// Whether a value equals one of sorted constants.
-    case oneOf(CompiledExpression, [Value], isNegated: Bool)
-    /// Whether an array has one of sorted constants.
-    case hasOneOf(CompiledExpression, [Value])
+    /// A comparison of a value with a constant.
+    case test(ScalarFunction, CompiledExpression, ValueTest)
     /// A call that computes `body` for each element, which is a variable.
     case each(
       ScalarFunction, CompiledExpression, element: Int, index: Int?, body: CompiledExpression)
@@ -205,15 +203,8 @@ struct ExpressionCompiler {
           .automaton(function, arguments[0], automaton, place: automatonCount - 1))
       }
       return CompiledExpression(.matching(function, arguments[0], pattern))
-    case .equalAny, .notEqualAny:
-      guard let list = constant.array else { return nil }
-      return CompiledExpression(
-        .oneOf(
-          arguments[0], list.sortedWithoutDuplicates, isNegated: function == .notEqualAny))
-    case .arrayContainsAny:
-      guard let list = constant.array else { return nil }
-      return CompiledExpression(.hasOneOf(arguments[0], list.sortedWithoutDuplicates))
-    default: return nil
+    default:
+      return function.test(constant).map { CompiledExpression(.test(function, arguments[0], $0)) }
     }
   }
 

@@ -2,9 +2,8 @@
 
 extension ScalarFunction {
   func arrayContains(_ values: [Value?]) throws(ExpressionFailure) -> Value {
-    guard let list = values[0], !list.isNull, let sought = values[1] else { return .null }
-    guard let elements = list.array else { throw needs("an array") }
-    return .boolean(elements.contains(sought))
+    guard let test = values[1].flatMap({ test($0) }) else { return .null }
+    return try value(of: test, for: values[0])
   }
 
   func ofArray(_ values: [Value]) throws(ExpressionFailure) -> Value? {
@@ -23,7 +22,13 @@ extension ScalarFunction {
     case .arrayLastN: return .array(Array(elements.suffix(try count(values[1]))))
     case .arraySlice: return .array(try slice(elements, values))
     case .arrayConcat: return .array(try concatenated(values))
-    case .arrayContainsAll, .arrayContainsAny: return .boolean(try contains(elements, values[1]))
+    case .arrayContainsAny:
+      guard let test = test(values[1]) else { throw needs("an array of values") }
+      return try value(of: test, for: values[0])
+    case .arrayContainsAll:
+      guard let list = values[1].array else { throw needs("an array of values") }
+      let known = elements.sortedWithoutDuplicates
+      return .boolean(list.allSatisfy { known.containsSorted($0) })
     case .arrayIndexOf, .arrayIndexOfAll: return try places(in: elements, values)
     case .sum: return Self.sum(of: elements)
     default: return .array(try extremes(elements, count(values[1])))
@@ -63,15 +68,6 @@ extension ScalarFunction {
       all += elements
     }
     return all
-  }
-
-  private func contains(
-    _ elements: [Value], _ sought: Value
-  ) throws(ExpressionFailure) -> Bool {
-    guard let list = sought.array else { throw needs("an array of values") }
-    let known = elements.sortedWithoutDuplicates
-    return self == .arrayContainsAll
-      ? list.allSatisfy { known.containsSorted($0) } : list.contains { known.containsSorted($0) }
   }
 
   private func places(

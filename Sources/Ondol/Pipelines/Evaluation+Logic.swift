@@ -109,45 +109,77 @@ extension ScalarFunction {
 
   func compared(_ values: [Value?]) throws(ExpressionFailure) -> Value? {
     switch self {
-    case .equal: return .boolean(Self.areEqual(values[0], values[1]))
-    case .notEqual: return .boolean(!Self.areEqual(values[0], values[1]))
-    case .lessThan: return .boolean(Self.order(values).map { $0 < 0 } ?? false)
-    case .lessThanOrEqual:
-      return .boolean(Self.isEqualNull(values) || Self.order(values).map { $0 <= 0 } ?? false)
-    case .greaterThan: return .boolean(Self.order(values).map { $0 > 0 } ?? false)
-    case .greaterThanOrEqual:
-      return .boolean(Self.isEqualNull(values) || Self.order(values).map { $0 >= 0 } ?? false)
     case .cmp: return .integer(Int64(Self.completeOrder(values[0], values[1]).signum()))
     case .equalAny, .notEqualAny:
       guard let list = values[1]?.array else { throw needs("an array") }
-      let isIn = list.contains { Self.areEqual(values[0], $0) }
-      return .boolean(isIn == (self == .equalAny))
+      // The list is another one for each row, so it is not worth sorting.
+      return .boolean((values[0].map(list.contains) ?? false) != isNegated)
     case .maximum, .minimum: return extreme(values)
     case .type: return values[0].map { .string(Self.typeName($0)) } ?? .null
     case .isType:
       guard let name = values[1]?.string else { throw needs("the name of a type") }
       return values[0].map { .boolean(Self.isType(name, of: $0)) } ?? .null
-    default: throw ExpressionFailure(values[0]?.string ?? "an error that the pipeline asks for")
+    case .error:
+      throw ExpressionFailure(values[0]?.string ?? "an error that the pipeline asks for")
+    default:
+      guard let test = values[1].flatMap({ test($0) }) else { return .boolean(isNegated) }
+      return try value(of: test, for: values[0])
     }
   }
 
-  private static func areEqual(_ left: Value?, _ right: Value?) -> Bool {
-    guard let left, let right else { return false }
-    return left == right
+  // MARK: - Comparing with one value
+
+  /// The condition on the first argument when the second one is this. Nil for a function that is no
+  /// comparison, and for an operand that it does not take.
+  func condition(_ operand: Value) -> FieldFilter.Condition? {
+    switch self {
+    case .equal, .notEqual: .equal(operand)
+    case .lessThan: .less(operand)
+    case .lessThanOrEqual: .lessOrEqual(operand)
+    case .greaterThan: .greater(operand)
+    case .greaterThanOrEqual: .greaterOrEqual(operand)
+    case .equalAny, .notEqualAny: operand.array.map { .isIn($0.sortedWithoutDuplicates) }
+    case .arrayContains: .arrayContains(operand)
+    case .arrayContainsAny: operand.array.map { .arrayContainsAny($0.sortedWithoutDuplicates) }
+    case .startsWith: operand.string.map { .hasPrefix(ExactText($0)) }
+    default: nil
+    }
   }
 
-  /// The order of two values of one type; nil when neither is less, equal or greater.
-  private static func order(_ values: [Value?]) -> Int? {
-    guard let left = values[0], let right = values[1], !left.isNull,
-      ValueOrder.rank(left) == ValueOrder.rank(right), !left.isNotANumber, !right.isNotANumber
-    else { return nil }
-    return ValueOrder.compare(left, right)
+  /// Whether it is true for what does not meet the condition, and for absent values.
+  var isNegated: Bool { self == .notEqual || self == .notEqualAny }
+
+  /// Whether it asks which of two values is less.
+  var isOrdering: Bool { turned.map { $0 != self } ?? false }
+
+  /// The comparison with its arguments exchanged.
+  var turned: ScalarFunction? {
+    switch self {
+    case .equal, .notEqual: self
+    case .lessThan: .greaterThan
+    case .lessThanOrEqual: .greaterThanOrEqual
+    case .greaterThan: .lessThan
+    case .greaterThanOrEqual: .lessThanOrEqual
+    default: nil
+    }
   }
 
-  /// Null and null, NaN and NaN: equal, though neither less nor greater.
-  private static func isEqualNull(_ values: [Value?]) -> Bool {
-    guard let left = values[0], let right = values[1] else { return false }
-    return left.isNull && right.isNull || left.isNotANumber && right.isNotANumber
+  /// The condition as pipelines ask it of a value.
+  func test(_ operand: Value) -> ValueTest? {
+    var test = condition(operand)?.test
+    test?.ranksNaN = false
+    return test
+  }
+
+  /// The function's value for a first argument, when this is its test.
+  func value(of test: ValueTest, for value: Value?) throws(ExpressionFailure) -> Value {
+    if test.isOfElements || test.isOfText {
+      guard let value, !value.isNull else { return .null }
+      guard test.isOfElements ? value.array != nil : value.string != nil else {
+        throw needs(test.isOfElements ? "an array" : "a text")
+      }
+    }
+    return .boolean((value.map(test.passes) ?? false) != isNegated)
   }
 
   /// The order by which rows are sorted: absent first, then by type.
@@ -196,14 +228,12 @@ extension ScalarFunction {
   }
 
   private static func isType(_ name: String, of value: Value) -> Bool {
-    if name == "number" { return ValueOrder.rank(value) == ValueOrder.rank(.integer(0)) }
+    if name == "number" { return value.isNumber }
     return name == typeName(value)
   }
 }
 
 extension Value {
-  var isNotANumber: Bool { double?.isNaN ?? false }
-
   fileprivate var inverted: Value {
     if case .boolean(let value) = self { .boolean(!value) } else { self }
   }

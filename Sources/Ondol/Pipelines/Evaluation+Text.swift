@@ -17,8 +17,10 @@ extension ScalarFunction {
     let texts = try texts(values)
     switch self {
     case .stringConcat: return try Texts.limited(texts.joined())
-    case .stringContains: return .boolean(Texts.position(of: texts[1], in: texts[0]) != nil)
-    case .startsWith: return .boolean(texts[0].utf8.starts(with: texts[1].utf8))
+    case .stringContains:
+      return .boolean(TextPattern(texts[1], .anywhere, ignoringCase: false).matches(texts[0]))
+    case .startsWith:
+      return .boolean(TextPattern(texts[1], .beginning, ignoringCase: false).matches(texts[0]))
     case .endsWith: return .boolean(texts[0].utf8.reversed().starts(with: texts[1].utf8.reversed()))
     case .like: return .boolean(Texts.isLike(texts[0], texts[1]))
     case .toLower: return .string(texts[0].lowercased())

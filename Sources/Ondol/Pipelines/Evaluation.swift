@@ -17,15 +17,8 @@ extension CompiledExpression {
       return try Texts.matches(function) { work in
         .boolean(frame.matches(text, place, automaton, work: &work))
       }
-    case .oneOf(let argument, let list, let isNegated):
-      guard let value = try argument.value(in: frame) else { return .boolean(isNegated) }
-      return .boolean(list.containsSorted(value) != isNegated)
-    case .hasOneOf(let argument, let list):
-      guard let value = try argument.value(in: frame), !value.isNull else { return .null }
-      guard let elements = value.array else {
-        throw ScalarFunction.arrayContainsAny.needs("an array")
-      }
-      return .boolean(elements.contains { list.containsSorted($0) })
+    case .test(let function, let argument, let test):
+      return try function.value(of: test, for: argument.value(in: frame))
     case .each(let function, let array, let element, let index, let body):
       return try each(function, array, element, index, body, in: frame)
     }

@@ -1,5 +1,6 @@
 // Conditions of pipelines that a query can have: comparisons of a field with a constant, and what
-// `and` and `or` make of them. A query may find more documents than the expression is true for.
+// `and` and `or` make of them. They run on documents' bytes (RowProgram), and indexes serve them.
+// When an `and` has other conditions, the query may find more documents than it is true for.
 
 /// A condition of a query that holds at least wherever an expression is true.
 struct QueryCondition {
@@ -12,7 +13,9 @@ struct QueryCondition {
     switch name {
     case "and": self.init(all: arguments)
     case "or": self.init(any: arguments)
-    default: self.init(comparison: name, arguments)
+    default:
+      guard let function = ScalarFunction(rawValue: name) else { return nil }
+      self.init(comparison: function, arguments)
     }
   }
 
@@ -42,12 +45,14 @@ struct QueryCondition {
 
   /// The fields that a condition compares with a constant, other than for equality.
   static func inequalities(in expression: PipelineExpression) -> [FieldNames] {
-    guard case .function(let name, let arguments) = expression.form else { return [] }
-    switch name {
-    case "and", "or": return arguments.flatMap { inequalities(in: $0) }
-    case "less_than", "less_than_or_equal", "greater_than", "greater_than_or_equal", "not_equal",
-      "not_equal_any", "starts_with":
-      guard arguments.count == 2, let field = sides(name, arguments)?.field else { return [] }
+    guard case .function(let name, let arguments) = expression.form,
+      let function = ScalarFunction(rawValue: name)
+    else { return [] }
+    switch function {
+    case .and, .or: return arguments.flatMap { inequalities(in: $0) }
+    case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notEqualAny,
+      .startsWith:
+      guard arguments.count == 2, let field = sides(function, arguments)?.field else { return [] }
       return [field]
     default: return []
     }
@@ -60,31 +65,32 @@ struct QueryCondition {
     isExact = conditions.allSatisfy(\.isExact)
   }
 
-  private init?(comparison name: String, _ arguments: [PipelineExpression]) {
-    guard arguments.count == 2, let sides = Self.sides(name, arguments),
-      let found = Self.condition(sides.name, sides.operand)
+  private init?(comparison function: ScalarFunction, _ arguments: [PipelineExpression]) {
+    guard arguments.count == 2, let (function, field, operand) = Self.sides(function, arguments),
+      !function.isNegated, let condition = function.condition(operand)
     else { return nil }
-    tree = .field(FieldFilter(field: .field(sides.field), condition: found.condition))
-    isExact = found.isExact
+    // Nothing is less or greater than null or NaN, but they equal themselves.
+    if function.isOrdering, operand.isNull || operand.isNotANumber { return nil }
+    tree = .field(FieldFilter(field: .field(field), condition: condition))
+    isExact = true
+    // For queries, NaN is less than all numbers.
+    if function == .lessThan || function == .lessThanOrEqual, operand.isNumber {
+      let number = FieldFilter(field: .field(field), condition: .greater(.double(.nan)))
+      tree = .all([.field(number), tree])
+    }
   }
 
   /// The field and the constant, in this order; the comparison is turned around when they are not.
   private static func sides(
-    _ name: String, _ arguments: [PipelineExpression]
-  ) -> (name: String, field: FieldNames, operand: Value)? {
+    _ function: ScalarFunction, _ arguments: [PipelineExpression]
+  ) -> (function: ScalarFunction, field: FieldNames, operand: Value)? {
     if let field = names(arguments[0]), let operand = constant(arguments[1]) {
-      return (name, field, operand)
+      return (function, field, operand)
     }
-    let turned = [
-      "equal": "equal", "not_equal": "not_equal", "less_than": "greater_than",
-      "greater_than": "less_than",
-      "less_than_or_equal": "greater_than_or_equal",
-      "greater_than_or_equal": "less_than_or_equal",
-    ]
-    guard let name = turned[name], let field = names(arguments[1]),
+    guard let turned = function.turned, let field = names(arguments[1]),
       let operand = constant(arguments[0])
     else { return nil }
-    return (name, field, operand)
+    return (turned, field, operand)
   }
 
   private static func names(_ expression: PipelineExpression) -> FieldNames? {
@@ -101,29 +107,6 @@ struct QueryCondition {
     case .function("array", let elements):
       let values = elements.compactMap { constant($0) }
       return values.count == elements.count ? .array(values) : nil
-    default: return nil
-    }
-  }
-
-  private static func condition(
-    _ name: String, _ operand: Value
-  ) -> (condition: FieldFilter.Condition, isExact: Bool)? {
-    // Nothing is less or greater than null or NaN.
-    let isOrdered = !operand.isNull && !operand.isNotANumber
-    switch name {
-    case "equal": return (.equal(operand), true)
-    case "greater_than": return isOrdered ? (.greater(operand), true) : nil
-    case "greater_than_or_equal": return isOrdered ? (.greaterOrEqual(operand), true) : nil
-    // Queries take NaN for the least number, and pipelines for none.
-    case "less_than": return isOrdered ? (.less(operand), false) : nil
-    case "less_than_or_equal": return isOrdered ? (.lessOrEqual(operand), false) : nil
-    case "equal_any":
-      return operand.array.map { (.isIn($0.sortedWithoutDuplicates), true) }
-    case "array_contains": return (.arrayContains(operand), true)
-    case "array_contains_any":
-      return operand.array.map { (.arrayContainsAny($0.sortedWithoutDuplicates), true) }
-    case "starts_with":
-      return operand.string.map { (.hasPrefix(ExactText($0)), true) }
     default: return nil
     }
   }

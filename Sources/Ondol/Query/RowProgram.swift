@@ -3,7 +3,7 @@
 // bytes with a prepared operand, and gives the next step. A document needs no decoding, no
 // allocation and no reference counting, unless a condition needs a whole value.
 //
-// The meaning is FieldFilter's; the tests compare the two.
+// Each step is a condition's test (ValueTest) in another form, and the tests compare the two.
 
 internal import OndolEngine
 
@@ -24,18 +24,15 @@ struct RowProgram: Sendable {
       case part
       /// The field is one of the values in the list that the operand numbers.
       case integers, texts
-      /// The condition that the operand numbers, checked on the decoded value or on the document's
-      /// name.
+      /// The test that the operand numbers, of the decoded value or the document's name.
       case value, name
-      /// The comparison and condition that the operand numbers, checked on the key of a text.
+      /// The comparison and test that the operand numbers, of the key of a text.
       case key
     }
 
     var test: Test
     /// How the field may compare with the operand.
     var orders: ValueOrders = []
-    /// Whether values of other types than the operand's match; null never does.
-    var admitsOthers = false
     /// Whether the field must be an array that has an element that meets the condition.
     var isOfElements = false
     /// The field's number when it is at the top of documents and has one, otherwise -1.
@@ -63,8 +60,8 @@ struct RowProgram: Sendable {
   /// The positions of the texts of each list, which is sorted.
   private var textLists: [[Int64]] = []
   private var integerLists: [[Int64]] = []
-  private var conditions: [FieldFilter.Condition] = []
-  private var keyConditions: [(comparison: TextComparison, condition: FieldFilter.Condition)] = []
+  private var tests: [ValueTest] = []
+  private var keyTests: [(comparison: TextComparison, test: ValueTest)] = []
   /// Whether a condition needs documents' names.
   private(set) var needsKeys = false
 
@@ -104,16 +101,16 @@ extension RowProgram {
   }
 
   private mutating func add(_ filter: FieldFilter, _ whenMet: Int32, _ whenNot: Int32) -> Int32 {
+    let test = filter.condition.test
     switch filter.field {
     case .documentID:
       needsKeys = true
-      return add(general(.name, filter.condition), nil, whenMet, whenNot)
+      return add(general(.name, test), nil, whenMet, whenNot)
     case .field(let names):
-      let step = step(for: filter.condition) ?? general(.value, filter.condition)
-      return add(step, names, whenMet, whenNot)
+      return add(step(for: test) ?? general(.value, test), names, whenMet, whenNot)
     case .compared(let names, let comparison):
-      keyConditions.append((comparison, filter.condition))
-      let step = Step(test: .key, operand: Int64(keyConditions.count - 1))
+      keyTests.append((comparison, test))
+      let step = Step(test: .key, operand: Int64(keyTests.count - 1))
       return add(step, names, whenMet, whenNot)
     }
   }
@@ -133,40 +130,27 @@ extension RowProgram {
     return Int32(steps.count - 1)
   }
 
-  private mutating func general(_ test: Step.Test, _ condition: FieldFilter.Condition) -> Step {
-    conditions.append(condition)
-    return Step(test: test, operand: Int64(conditions.count - 1))
+  private mutating func general(_ kind: Step.Test, _ test: ValueTest) -> Step {
+    tests.append(test)
+    return Step(test: kind, operand: Int64(tests.count - 1))
   }
 
-  /// The step for a condition that needs no decoding; otherwise nil.
-  private mutating func step(for condition: FieldFilter.Condition) -> Step? {
-    switch condition {
-    case .equal(let operand): comparison(operand, .same)
-    case .notEqual(let operand): comparison(operand, [.below, .above], admitsOthers: true)
-    case .less(let operand): ordering(operand, .below)
-    case .lessOrEqual(let operand): ordering(operand, [.below, .same])
-    case .greater(let operand): ordering(operand, .above)
-    case .greaterOrEqual(let operand): ordering(operand, [.above, .same])
-    case .isIn(let operands): list(operands)
-    case .notIn: nil
-    case .arrayContains(let operand): ofElements(comparison(operand, .same))
-    case .arrayContainsAny(let operands): ofElements(list(operands))
-    case .hasPrefix(let prefix): Step(test: .prefix, operand: place(of: prefix.text))
-    case .matchesText(let pattern):
-      pattern.ignoresCase || pattern.place != .anywhere
-        ? nil : Step(test: .part, operand: place(of: pattern.text.text))
+  /// The step for a test that needs no decoding; otherwise nil.
+  private mutating func step(for test: ValueTest) -> Step? {
+    var step: Step?
+    switch test.operand {
+    case .value(let operand): step = comparison(operand, test.orders)
+    case .anyOf(let operands): step = list(operands, test.orders)
+    case .pattern(let pattern):
+      guard !pattern.ignoresCase, pattern.place != .whole else { return nil }
+      step = Step(
+        test: pattern.place == .beginning ? .prefix : .part, operand: place(of: pattern.text.text))
     }
-  }
-
-  private func ofElements(_ step: Step?) -> Step? {
-    var step = step
-    step?.isOfElements = true
+    step?.isOfElements = test.isOfElements
     return step
   }
 
-  private mutating func comparison(
-    _ operand: Value, _ orders: ValueOrders, admitsOthers: Bool = false
-  ) -> Step? {
+  private mutating func comparison(_ operand: Value, _ orders: ValueOrders) -> Step? {
     let (test, bits): (Step.Test, Int64)
     switch operand {
     case .integer(let number): (test, bits) = (.integer, number)
@@ -174,27 +158,24 @@ extension RowProgram {
     case .timestamp(let time): (test, bits) = (.timestamp, time.microsecondsSince1970)
     case .string(let text): (test, bits) = (.text, place(of: text))
     default:
-      guard let code = ValueCoding.inlineCode(operand) else { return nil }
+      // Codes show whether two values are the same, and not which one is less.
+      guard let code = ValueCoding.inlineCode(operand),
+        orders.contains(.below) == orders.contains(.above)
+      else { return nil }
       (test, bits) = (.code, Int64(code))
     }
-    return Step(test: test, orders: orders, admitsOthers: admitsOthers, operand: bits)
+    return Step(test: test, orders: orders, operand: bits)
   }
 
-  /// An ordering comparison, which codes do not support.
-  private mutating func ordering(_ operand: Value, _ orders: ValueOrders) -> Step? {
-    let step = comparison(operand, orders)
-    return step?.test == .code ? nil : step
-  }
-
-  private mutating func list(_ operands: [Value]) -> Step? {
+  private mutating func list(_ operands: [Value], _ orders: ValueOrders) -> Step? {
     let integers = operands.compactMap { if case .integer(let number) = $0 { number } else { nil } }
     if integers.count == operands.count {
       integerLists.append(integers)
-      return Step(test: .integers, orders: .same, operand: Int64(integerLists.count - 1))
+      return Step(test: .integers, orders: orders, operand: Int64(integerLists.count - 1))
     }
     guard operands.allSatisfy({ $0.string != nil }) else { return nil }
     textLists.append(operands.compactMap(\.string).map { place(of: $0) })
-    return Step(test: .texts, orders: .same, operand: Int64(textLists.count - 1))
+    return Step(test: .texts, orders: orders, operand: Int64(textLists.count - 1))
   }
 
   /// Stores a text; returns its position: its first byte, above 32 bits of length.
@@ -224,7 +205,7 @@ extension RowProgram {
   private func isMet(
     _ step: Step, _ view: borrowing DocumentView, _ key: RawSpan
   ) throws(MalformedBytes) -> Bool {
-    if step.test == .name { return conditions[Int(step.operand)].matches(try naming.name(in: key)) }
+    if step.test == .name { return tests[Int(step.operand)].passes(try naming.name(in: key)) }
     let field =
       step.symbol >= 0 && !view.isNamed
       ? try view.field(numbered: Int(step.symbol)) : try view.field(paths[Int(step.path)])
@@ -255,21 +236,20 @@ extension RowProgram {
     case .part: return try field.text?.contains(text(step.operand)) ?? false
     case .integers:
       let list = integerLists[Int(step.operand)]
-      return try contains(list.count) { (place) throws(MalformedBytes) in
+      order = try find(list.count) { (place) throws(MalformedBytes) in
         try field.order(to: list[place])
       }
     case .texts:
       let list = textLists[Int(step.operand)]
-      return try contains(list.count) { (place) throws(MalformedBytes) in
+      order = try find(list.count) { (place) throws(MalformedBytes) in
         try field.order(to: text(list[place]))
       }
-    case .value, .name:
-      return conditions[Int(step.operand)].matches(try field.value(symbols))
+    case .value, .name: return tests[Int(step.operand)].passes(try field.value(symbols))
     case .key:
-      let (comparison, condition) = keyConditions[Int(step.operand)]
-      return condition.matches(comparison.value(of: try field.value(symbols)))
+      let (comparison, test) = keyTests[Int(step.operand)]
+      return test.passes(comparison.value(of: try field.value(symbols)))
     }
-    if order.isEmpty { return step.admitsOthers && field.code != 0 }
+    if order.isEmpty { return step.orders.contains(.other) && field.code != 0 }
     return !order.isDisjoint(with: step.orders)
   }
 
@@ -289,21 +269,20 @@ extension RowProgram {
     return bytes.bytes.extracting(start..<(start + Int(place & 0xffff_ffff)))
   }
 
-  /// Whether one of `count` sorted operands equals a value.
+  /// `same` when one of `count` sorted operands equals a value; otherwise none.
   ///
   /// - Parameter order: the order of the value relative to an operand.
   @inline(__always)
-  private func contains(
+  private func find(
     _ count: Int, _ order: (Int) throws(MalformedBytes) -> ValueOrders
-  ) throws(MalformedBytes) -> Bool {
+  ) throws(MalformedBytes) -> ValueOrders {
     var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
       let order = try order(middle)
-      if order == .same { return true }
-      if order.isEmpty { return false }
+      if order == .same || order.isEmpty { return order }
       if order == .below { high = middle } else { low = middle + 1 }
     }
-    return false
+    return []
   }
 }

@@ -3,13 +3,16 @@
 
 internal import OndolEngine
 
-/// The possible orders of two values. None of them: their types differ.
+/// The possible orders of two values.
 struct ValueOrders: OptionSet, Sendable, BitwiseCopyable {
   let rawValue: UInt8
 
   static let below = ValueOrders(rawValue: 1)
   static let same = ValueOrders(rawValue: 2)
   static let above = ValueOrders(rawValue: 4)
+  /// They have no order, because their types differ. Null has none of these orders, not even this
+  /// one, relative to a value of another type.
+  static let other = ValueOrders(rawValue: 8)
 
   init(rawValue: UInt8) {
     self.rawValue = rawValue

@@ -61,10 +61,13 @@ private let cases: [Case] = [
 @Suite struct FilterTests {
   @Test(arguments: cases)
   fileprivate func `A condition matches by its rule`(test: Case) {
-    let filter = FieldFilter(field: .field(["f"]), condition: test.condition)
-    for value in test.matching { #expect(filter.matches(value), "\(value)") }
+    let filter = FilterTree.field(FieldFilter(field: .field(["f"]), condition: test.condition))
+    for value in test.matching {
+      #expect(filter.matches(["f": value], name: .null), "\(value)")
+    }
     for value in test.others {
-      #expect(!filter.matches(value), "\(value.map { "\($0)" } ?? "missing")")
+      let fields = value.map { ["f": $0] } ?? [:]
+      #expect(!filter.matches(fields, name: .null), "\(value.map { "\($0)" } ?? "missing")")
     }
   }
 
