@@ -87,6 +87,7 @@ private struct QueryWriting: Sendable {
 
   func run(_ progress: (QueryWriteProgress) -> Void) async throws(DatabaseError) -> Int {
     let shape = try query.shape.get()
+    let normal = try NormalQuery(shape)
     try query.database.refuseWriteInTransaction()
     var state = QueryWriteProgress(written: 0, passedOver: 0)
     // Ids are enough, and usually an index has them.
@@ -101,7 +102,7 @@ private struct QueryWriting: Sendable {
     while !batch.isEmpty {
       try refuseWhenCancelled("call again for the documents that still meet the conditions")
       let next = Array(batch.prefix(Self.batchCount))
-      let written = try await write(next, shape)
+      let written = try await write(next, shape, normal)
       state.written += written
       state.passedOver += next.count - written
       progress(state)
@@ -141,12 +142,12 @@ private struct QueryWriting: Sendable {
 
   /// Writes the documents that still meet the conditions, and returns their number.
   private func write(
-    _ batch: [DocumentReference], _ shape: QueryShape
+    _ batch: [DocumentReference], _ shape: QueryShape, _ normal: NormalQuery
   ) async throws(DatabaseError) -> Int {
     guard isRecursive else {
       var intent = intent
       intent.precondition = .meets(
-        DocumentCondition { shape.matches($0, name: shape.name(of: $1)) })
+        DocumentCondition { normal.matches($0, name: shape.name(of: $1)) })
       var writes: [DocumentWrite] = []
       writes.reserveCapacity(batch.count)
       for document in batch {
@@ -160,7 +161,7 @@ private struct QueryWriting: Sendable {
       for reference in batch {
         let document = try transaction.getDocument(reference)
         let name = shape.name(of: try reference.place.get())
-        guard document.exists, shape.matches(document.data(), name: name) else { continue }
+        guard document.exists, normal.matches(document.data(), name: name) else { continue }
         try write(reference, transaction)
         count += 1
       }

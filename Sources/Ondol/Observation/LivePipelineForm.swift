@@ -9,6 +9,7 @@ struct LivePipelineForm: Sendable {
   let database: Database
   let plan: PipelinePlan
   let shape: QueryShape
+  private let query: NormalQuery
   /// The total order of the query that has the limit; nil when the stages sort and limit.
   let queryOrders: [SortOrder]?
   /// Conditions and columns of documents, before the groups or the order.
@@ -62,7 +63,8 @@ struct LivePipelineForm: Sendable {
       guard let column = LiveColumn(aggregate.aggregate) else { return nil }
       columns.append(column)
     }
-    queryOrders = isLimitedByQuery ? try NormalQuery(shape).orders : nil
+    query = try NormalQuery(shape)
+    queryOrders = isLimitedByQuery ? query.orders : nil
     self.documentStages = documentStages
     self.aggregates = aggregates
     self.columns = columns
@@ -195,7 +197,7 @@ extension LivePipelineForm {
   func document(
     _ path: DocumentPath, _ fields: [String: Value]?, _ stamps: DocumentStamps
   ) -> PipelineRow? {
-    guard let fields, shape.matches(fields, name: shape.name(of: path)) else { return nil }
+    guard let fields, query.matches(fields, name: shape.name(of: path)) else { return nil }
     return PipelineRow(path, DocumentSnapshot.Contents(stamps: stamps, fields: fields))
   }
 }

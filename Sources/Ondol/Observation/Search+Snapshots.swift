@@ -41,7 +41,7 @@ private struct SearchView: LiveView {
   private func isConcerned(_ change: ObservedChange) -> Bool {
     let name = plan.shape.name(of: change.path)
     return [change.before, change.after].contains { fields in
-      fields.map { plan.shape.matches($0, name: name) } ?? false
+      fields.map { plan.query.matches($0, name: name) } ?? false
     }
   }
 }

@@ -31,7 +31,7 @@ struct LiveQueryPlan: Sendable {
   /// of the limit.
   func keys(of fields: [String: Value], at path: DocumentPath) -> [Value?]? {
     let name = shape.name(of: path)
-    guard shape.matches(fields, name: name) else { return nil }
+    guard query.matches(fields, name: name) else { return nil }
     let keys = query.orders.keys(of: fields, name: name)
     return isWithinPlaces(keys) ? keys : nil
   }

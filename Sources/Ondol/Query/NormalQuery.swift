@@ -19,7 +19,8 @@ struct NormalQuery: Sendable {
   let end: Bound?
   var limit: Int
   let offset: Int
-  /// The fields that a document must have because the result is ordered by them.
+  /// The fields that a document must have because the result is ordered by them, even after an id,
+  /// unless the query says where documents without them come.
   let required: [QueryField]
   /// Whether the result must be reversed at the end.
   let isReversed: Bool
@@ -47,6 +48,13 @@ struct NormalQuery: Sendable {
 
   /// Whether every document that meets the conditions counts, regardless of order.
   var isWhole: Bool { limit == .max && offset == 0 }
+
+  /// Whether a decoded document meets the conditions and has every field of the orders. This
+  /// ignores the start and the end of the result and the limit.
+  func matches(_ fields: [String: Value], name: Value) -> Bool {
+    conjuncts.allSatisfy { $0.matches(fields, name: name) }
+      && required.allSatisfy { $0.value(in: fields, name: name) != nil }
+  }
 }
 
 extension NormalQuery.Bound {

@@ -96,10 +96,6 @@ struct QueryShape: Sendable, Hashable {
   /// requested one.
   var completeOrders: [SortOrder] { everyOrder.upToName }
 
-  /// The fields that a document must have to be in the result: all fields of the orders, even after
-  /// an id, unless the query says where documents without them come.
-  var requiredFields: [QueryField] { everyOrder.requiredFields }
-
   /// The complete orders, including those after the id. They do not change the order, but a start
   /// or an end may name them.
   var everyOrder: [SortOrder] {
@@ -118,13 +114,6 @@ struct QueryShape: Sendable, Hashable {
     fields.append(.documentID)
     for field in fields { complete.complete(with: SortOrder(field: field, descending: descending)) }
     return complete
-  }
-
-  /// Whether a document meets the condition and has every field of the orders. This ignores the
-  /// start and the end of the result and the limit.
-  func matches(_ fields: [String: Value], name: Value) -> Bool {
-    filters.allSatisfy { $0.matches(fields, name: name) }
-      && requiredFields.allSatisfy { $0.value(in: fields, name: name) != nil }
   }
 
   /// The document as the query shows it.

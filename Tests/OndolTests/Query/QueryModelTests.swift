@@ -147,6 +147,14 @@ private func put(_ value: Value?, at names: ArraySlice<String>, in fields: inout
   }
 }
 
+extension QueryShape {
+  /// Whether a document meets the conditions as they are given, and has the fields of the orders.
+  func matches(_ fields: [String: Value], name: Value) -> Bool {
+    filters.allSatisfy { $0.matches(fields, name: name) }
+      && everyOrder.requiredFields.allSatisfy { $0.value(in: fields, name: name) != nil }
+  }
+}
+
 /// The result of a query by reading everything.
 private func evaluate(_ shape: QueryShape, _ documents: [String: [String: Value]]) -> [String] {
   let orders = shape.completeOrders
