@@ -29,6 +29,8 @@ final class CompiledExpression: Sendable {
     case automaton(ScalarFunction, CompiledExpression, RegularExpressionAutomaton, place: Int)
     /// A comparison of a value with a constant.
     case test(ScalarFunction, CompiledExpression, ValueTest)
+    /// A comparison of two computed values.
+    case comparison(ScalarFunction, ValueOrders, CompiledExpression, CompiledExpression)
     /// A call that computes `body` for each element, which is a variable.
     case each(
       ScalarFunction, CompiledExpression, element: Int, index: Int?, body: CompiledExpression)
@@ -150,6 +152,9 @@ struct ExpressionCompiler {
     compiled.reserveCapacity(arguments.count)
     for argument in arguments { compiled.append(try compile(argument, depth: depth + 1)) }
     if let prepared = prepared(function, compiled) { return prepared }
+    if let orders = function.orders, compiled.contains(where: { $0.constant == nil }) {
+      return CompiledExpression(.comparison(function, orders, compiled[0], compiled[1]))
+    }
     let call = CompiledExpression(.call(function, compiled))
     guard function.isPure, compiled.allSatisfy({ $0.constant != nil }) else { return call }
     // One that fails fails for each row, where that is decided.

@@ -121,10 +121,15 @@ extension ScalarFunction {
       return values[0].map { .boolean(Self.isType(name, of: $0)) } ?? .null
     case .error:
       throw ExpressionFailure(values[0]?.string ?? "an error that the pipeline asks for")
-    default:
-      guard let test = values[1].flatMap({ test($0) }) else { return .boolean(isNegated) }
-      return try value(of: test, for: values[0])
+    default: return compared(values[0], with: values[1], orders ?? [])
     }
+  }
+
+  /// The value of a comparison of which these orders pass.
+  func compared(_ value: Value?, with operand: Value?, _ orders: ValueOrders) -> Value {
+    guard let value, let operand else { return .boolean(isNegated) }
+    return .boolean(
+      value.order(to: operand, ranksNaN: false).isDisjoint(with: orders) == isNegated)
   }
 
   // MARK: - Comparing with one value
@@ -163,6 +168,10 @@ extension ScalarFunction {
     default: nil
     }
   }
+
+  /// The orders that pass, whatever the operand is; nil for a function that needs a list, an array
+  /// or a text.
+  var orders: ValueOrders? { turned == nil ? nil : condition(.null)?.test.orders }
 
   /// The condition as pipelines ask it of a value.
   func test(_ operand: Value) -> ValueTest? {

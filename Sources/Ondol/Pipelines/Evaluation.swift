@@ -19,6 +19,9 @@ extension CompiledExpression {
       }
     case .test(let function, let argument, let test):
       return try function.value(of: test, for: argument.value(in: frame))
+    case .comparison(let function, let orders, let left, let right):
+      let (value, operand) = (try left.value(in: frame), try right.value(in: frame))
+      return function.compared(value, with: operand, orders)
     case .each(let function, let array, let element, let index, let body):
       return try each(function, array, element, index, body, in: frame)
     }
