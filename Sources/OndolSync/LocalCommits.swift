@@ -220,7 +220,7 @@
       var former = row.updated.map { .updated($0) } ?? Reliance.absent
       // The base had the finished writes before they were known to be, and the device has shown
       // them twice. The server has never had that state.
-      if !done.isEmpty, new.updated == row.updated { former = .updated(.minimum) }
+      if !done.isEmpty, new.updated == row.updated { former = .impossible }
       var changes: [Reliance: Reliance] = [:]
       for entry in vague {
         let isFinished = finished[entry.name] != nil
@@ -271,7 +271,7 @@
       transaction.base.expectContents(of: row.base ?? [:])
       try transaction.base.show(replay)
       var row = row
-      row.shown = replay.state
+      (row.shown, row.lacksEntry) = (replay.state, replay.lacksEntry)
       try transaction.write(row)
     }
 

@@ -36,6 +36,9 @@
     /// As an earlier entry leaves it.
     case after(String)
     case absent
+
+    /// A state that the server never has, so that it refuses what relies on it.
+    static let impossible = Reliance.updated(.minimum)
   }
 
   /// A commit that the server does not have, or that this device has not seen come back.

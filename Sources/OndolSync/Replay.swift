@@ -14,6 +14,9 @@
     /// What a write relies on that is made for what is shown. It need not be the last entry: one
     /// that was left out is not shown.
     private(set) var state: Reliance
+    /// Whether an entry was left out on which the state depends. The server may have committed it
+    /// after all, when the answer is late.
+    private(set) var lacksEntry = false
 
     /// Begins with the server's state.
     init(_ path: DocumentPath, base: [String: Value]?, updated: Timestamp?) {
@@ -29,7 +32,10 @@
       guard own.contains(where: { !$0.write.isVerify }) else { return }
       var exists = exists
       for one in own {
-        guard isMet(one, exists) else { return }
+        guard isMet(one, exists) else {
+          lacksEntry = true
+          return
+        }
         switch one.write.change {
         case .replace, .patch: exists = true
         case .delete: exists = false
@@ -38,8 +44,12 @@
       }
       self.exists = exists
       writes += own.map { $0.write.when(.none) }
-      let update = entry.determines(path) ? entry.update(of: path) : nil
-      state = update ?? .after(entry.name)
+      guard entry.determines(path) else {
+        state = lacksEntry ? .impossible : .after(entry.name)
+        return
+      }
+      lacksEntry = false
+      state = entry.update(of: path) ?? .after(entry.name)
     }
 
     /// Plays writes, whatever they rely on.

@@ -113,6 +113,7 @@
         entry.writes.append(
           OutboxEntry.Write(write: ClientWrite(path: path, .verify), reliance: reliance))
       }
+      rows.show(entry)
       let (fields, size) = try entry.fields(isNew: true)
       let row = DocumentPath(unchecked: [SyncRows.outbox, entry.name])
       return WitnessedRows(rows.writes + [ClientWrite(path: row, .replace(fields))], bytes: size)
@@ -180,9 +181,18 @@
       var row = try load(path)
       if row.waiting.isEmpty { row.base = try commit.fields(at: path) }
       row.waiting.append(entry)
-      row.shown = nil
       rows[path] = row
       return true
+    }
+
+    /// Has the rows say what is shown once the entry is committed.
+    mutating func show(_ entry: OutboxEntry) {
+      for path in written {
+        guard var row = rows[path] else { continue }
+        if entry.determines(path) { row.lacksEntry = false }
+        row.shown = row.lacksEntry ? .impossible : nil
+        rows[path] = row
+      }
     }
 
     private mutating func load(_ path: DocumentPath) throws(DatabaseError) -> SyncedRow {

@@ -12,6 +12,8 @@
 //             base is another and they are to be merged with it
 //   shown     which state is shown, unless it is the last of these entries': timestamp, when the
 //             server updated it; false, not there; text, an earlier entry
+//   lacking   boolean: whether one of these entries is left out of what is shown, because it relies
+//             on another state. The server may have committed it after all, when its answer is late
 
 #if Sync
   import Crypto
@@ -29,6 +31,8 @@
     var ancestor: Ancestor?
     /// The state that is shown; nil for what the last waiting entry has made.
     var shown: Reliance?
+    /// Whether a waiting entry on which the state depends is left out of it.
+    var lacksEntry = false
 
     /// A document, or that there was none.
     enum Ancestor: Sendable, Hashable {
@@ -66,6 +70,7 @@
       static let waiting = "waiting"
       static let ancestor = "ancestor"
       static let shown = "shown"
+      static let lacking = "lacking"
     }
 
     /// The field that says which follows contain a document.
@@ -90,6 +95,7 @@
       default: break
       }
       shown = fields[Field.shown].flatMap { Reliance($0) }
+      lacksEntry = fields[Field.lacking] == .boolean(true)
     }
 
     var fields: [String: Value] {
@@ -105,6 +111,7 @@
           ancestor.fields.map { .map($0) } ?? .boolean(false)
         }
         fields[Field.shown] = shown?.value
+        if lacksEntry { fields[Field.lacking] = .boolean(true) }
       }
       return fields
     }

@@ -253,44 +253,90 @@
       }
     }
 
+    /// Writes of an app on a device without a network, and what the device makes of the server's
+    /// states when they come without answers.
+    private struct LateAnswers {
+      let device: SyncDevice
+      let commits: LocalCommits
+      let lamp: DocumentReference
+      let time: Timestamp
+
+      init() async throws {
+        let stage = try await SyncStage()
+        try await stage.server.document("items/lamp").setData(["n": 0])
+        device = try await stage.device(following: "items")
+        try await device.sync.settle()
+        await device.goOffline()
+        lamp = device.database.document("items/lamp")
+        commits = LocalCommits(
+          database: device.database,
+          witness: SyncWitness(
+            session: "", limits: SyncWitness.Limits(), board: StateBoard(),
+            device.database.environment))
+        time = try Timestamp(seconds: 2_000_000_000, nanoseconds: 0)
+      }
+
+      /// The entries of the outbox, in their order.
+      func entries() async throws -> [OutboxEntry] {
+        try await device.database.syncOutbox.getDocuments().documents.map { try OutboxEntry($0) }
+          .sorted { $0.order < $1.order }
+      }
+
+      /// Adds to the number in a transaction.
+      func count(_ step: Int) async throws {
+        try await device.database.runTransaction { transaction in
+          let number = try transaction.getDocument(lamp)["n"] as Int? ?? 0
+          try transaction.setData(["n": number + step], forDocument: lamp)
+        }
+      }
+
+      /// The server's number as of the time.
+      func see(_ number: Int) async throws {
+        let shown = ServerChange(
+          state: .shown(ServerDocument(fields: ["n": .integer(Int64(number))], updated: time)),
+          joined: [1])
+        _ = try await commits.apply(
+          ServerMoment(changes: [try DocumentPath("items/lamp"): shown], time: time), finishing: [])
+      }
+    }
+
     /// While a server's answer is late, the device may show a write of its own twice: in the
     /// server's state, and on top of it. A transaction that had read that was once sent as made on
     /// the server's state, and stayed.
     @Test func `A transaction that has read a write twice is refused`() async throws {
-      let stage = try await SyncStage()
-      try await stage.server.document("items/lamp").setData(["n": 0])
-      let device = try await stage.device(following: "items")
-      try await device.sync.settle()
-      await device.goOffline()
-      let database = device.database
-      let lamp = database.document("items/lamp")
-      try await lamp.updateData(["n": FieldValue.increment(1)])
-      let stored = try #require(try await database.syncOutbox.getDocuments().documents.first)
-      var entry = try OutboxEntry(stored)
+      let late = try await LateAnswers()
+      try await late.lamp.updateData(["n": FieldValue.increment(1)])
+      var entry = try #require(try await late.entries().first)
+      try await late.see(1)
+      #expect(try await late.device.number("items/lamp") == 2)
+      try await late.count(10)
+      let answer = OutboxEntry.Answer(time: late.time, updates: [late.time])
+      entry.answer = answer
+      try await late.commits.acknowledge([(entry, answer)], SyncClient(id: "d"))
+      _ = try await late.commits.apply(ServerMoment(time: late.time), finishing: [entry])
+      #expect(try await late.device.number("items/lamp") == 1, "the server would refuse it")
+      let left = try await late.entries()
+      #expect(left.flatMap(\.writes).map(\.reliance) == [.impossible])
+      await late.device.sync.stop()
+    }
 
-      let commits = LocalCommits(
-        database: database,
-        witness: SyncWitness(
-          session: "", limits: SyncWitness.Limits(), board: StateBoard(), database.environment))
-      let time = try Timestamp(seconds: 2_000_000_000, nanoseconds: 0)
-      let path = try DocumentPath("items/lamp")
-      let shown = ServerChange(
-        state: .shown(ServerDocument(fields: ["n": 1], updated: time)), joined: [1])
-      _ = try await commits.apply(
-        ServerMoment(changes: [path: shown], time: time), finishing: [])
-      #expect(try await device.number("items/lamp") == 2)
-      try await database.runTransaction { transaction in
-        let number = try transaction.getDocument(lamp)["n"] as Int? ?? 0
-        try transaction.setData(["n": number + 10], forDocument: lamp)
+    /// Or it leaves out a transaction of its own, because the server's state is not what that was
+    /// made on: it may be what that has made. The next transaction was once sent as made on the
+    /// state with both, and the first one's change was lost.
+    @Test func `A transaction that has not read an earlier one is refused`() async throws {
+      let late = try await LateAnswers()
+      try await late.count(1)
+      try await late.count(1)
+      // The first one's work.
+      try await late.see(1)
+      #expect(try await late.device.number("items/lamp") == 1, "both are left out")
+      for step in [100, 1_000] {
+        try await late.lamp.updateData(["n": FieldValue.increment(Int64(step))])
       }
-      entry.answer = OutboxEntry.Answer(time: time, updates: [time])
-      try await commits.acknowledge(
-        [(entry, OutboxEntry.Answer(time: time, updates: [time]))], SyncClient(id: "d"))
-      _ = try await commits.apply(ServerMoment(time: time), finishing: [entry])
-      #expect(try await device.number("items/lamp") == 1, "the server would refuse it")
-      let left = try await database.syncOutbox.getDocuments().documents.map { try OutboxEntry($0) }
-      #expect(left.flatMap(\.writes).map(\.reliance) == [.updated(.minimum)])
-      await device.sync.stop()
+      try await late.count(1)
+      #expect(try await late.device.number("items/lamp") == 1_102)
+      #expect(try await late.entries().last?.writes.map(\.reliance) == [.impossible])
+      await late.device.sync.stop()
     }
   }
 #endif
