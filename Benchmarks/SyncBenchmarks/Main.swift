@@ -103,12 +103,16 @@
       ]
     }
 
-    private func open(_ name: String) async throws -> Database {
-      try await Database.open(at: "\(directory)/\(name)")
+    private func open(
+      _ name: String, _ options: Database.Options = Database.Options()
+    ) async throws -> Database {
+      try await Database.open(at: "\(directory)/\(name)", options: options)
     }
 
     func run(_ result: inout SuiteResult) async throws {
-      let served = try await open("server")
+      // As `ondol serve` opens it: devices continue from where they were.
+      let served = try await open(
+        "server", Database.Options(changeRetention: Database.ChangeRetention()))
       for start in stride(from: 0, to: plan.documents, by: 1_000) {
         let batch = served.batch()
         for number in start..<min(start + 1_000, plan.documents) {
