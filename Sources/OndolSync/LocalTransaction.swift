@@ -11,6 +11,8 @@
     private let database: Database
     /// The entries that were read or written; nil for those that there are not.
     private var entries: [String: OutboxEntry?] = [:]
+    /// The names of those that take a new place.
+    private var replaced: Set<String> = []
 
     init(_ base: Transaction, _ database: Database) {
       self.base = base
@@ -32,7 +34,8 @@
     /// - Returns: the bytes of its writes.
     @discardableResult
     func write(_ entry: OutboxEntry, isNew: Bool = false) throws(DatabaseError) -> Int {
-      let (fields, bytes) = try entry.fields(isNew: isNew)
+      if isNew { replaced.insert(entry.name) }
+      let (fields, bytes) = try entry.fields(isNew: replaced.contains(entry.name))
       try base.setValues(fields, database.syncOutbox.document(entry.name))
       entries[entry.name] = .some(entry)
       return bytes

@@ -250,6 +250,31 @@
   }
 
   extension OutboxEntry {
+    /// An entry to send, and its place among all.
+    struct Place: Sendable, Hashable, Comparable {
+      let order: Int64
+      let name: String
+
+      static func < (left: Place, right: Place) -> Bool {
+        (left.order, left.name) < (right.order, right.name)
+      }
+    }
+
+    /// Its place among all.
+    var place: Place { Place(order: order, name: name) }
+
+    /// The place of a row's entry, without its writes; nil when it has an answer, or waits to be
+    /// merged.
+    static func openPlace(_ row: DocumentSnapshot) -> Place? {
+      let answered: Value? = row[FieldPath(Field.answered)]
+      let held: Value? = row[FieldPath(Field.held)]
+      guard answered == nil, held == nil else { return nil }
+      let order: Int64? = row[FieldPath(Field.order)]
+      return Place(order: order ?? Int64(clamping: row.version.rawValue), name: row.documentID)
+    }
+  }
+
+  extension OutboxEntry {
     /// The field that holds contents.
     static let contentsField = Field.contents
 

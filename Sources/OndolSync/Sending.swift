@@ -19,8 +19,8 @@
     static let answerCount = 16
 
     var isOpen = false
-    /// The names of entries to send, in order.
-    var queue: [String] = []
+    /// The entries to send, in order.
+    var queue: [OutboxEntry.Place] = []
     var underWay: [OutboxEntry] = []
     var answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)] = []
     /// The number of the last entry that was sent.
@@ -69,15 +69,14 @@
       }
     }
 
-    /// The names of entries without an answer, in the order of their commits. Those that wait to be
-    /// merged are not among them.
-    fileprivate func unanswered() async throws(DatabaseError) -> [String] {
-      var entries: [(order: Int64, name: String)] = []
+    /// The entries without an answer, in their order. Those that wait to be merged are not among
+    /// them.
+    fileprivate func unanswered() async throws(DatabaseError) -> [OutboxEntry.Place] {
+      var places: [OutboxEntry.Place] = []
       for try await row in database.syncOutbox.query.documents {
-        let entry = try OutboxEntry(row)
-        if entry.answer == nil, entry.held == nil { entries.append((entry.order, entry.name)) }
+        if let place = OutboxEntry.openPlace(row) { places.append(place) }
       }
-      return entries.sorted { ($0.order, $0.name) < ($1.order, $1.name) }.map(\.name)
+      return places.sorted()
     }
 
     /// Decides what the end of a stream means: for the oldest entry under way, for this device, or
@@ -126,7 +125,7 @@
       client = SyncClient(id: environment.randomName())
       try await commits.write(client)
       // What waits to be merged is in both copies as well.
-      for name in try await unanswered() + held.keys.sorted() {
+      for name in try await unanswered().map(\.name) + held.keys.sorted() {
         let row = try await database.syncOutbox.document(name).getDocument()
         guard row.exists else { continue }
         let entry = try OutboxEntry(row)
@@ -183,7 +182,7 @@
     /// The last token of the server, which Google's protocol repeats in each message.
     private var token = Data()
 
-    init(_ engine: SyncEngine, _ queue: [String], after number: Int64) {
+    init(_ engine: SyncEngine, _ queue: [OutboxEntry.Place], after number: Int64) {
       self.engine = engine
       window = Window(queue: queue, number: number)
       (stream, requests) = AsyncStream.makeStream(of: WireWriteRequest.self)
@@ -255,7 +254,7 @@
         window.hasMissed = true
         return
       }
-      window.queue = waiting.filter { !window.names.contains($0) }
+      window.queue = waiting.filter { !window.names.contains($0.name) }
       try await fill()
     }
 
@@ -318,13 +317,19 @@
       window.isFilling = true
       defer { window.isFilling = false }
       while window.underWay.count < Window.width, window.held == nil,
-        let name = window.queue.first
+        let name = window.queue.first?.name
       {
         let row = try await engine.database.syncOutbox.document(name).getDocument()
         let entry = row.exists ? try OutboxEntry(row) : nil
         guard let entry, entry.answer == nil, !window.names.contains(name) else {
           window.queue.removeFirst()
           continue
+        }
+        // It has another place by now, and the server knows a device by the order of its entries.
+        guard entry.place == window.queue.first else {
+          window.queue = []
+          window.hasMissed = true
+          return engine.sendBell.ring()
         }
         // What it relies on must be answered first: the answer says when the server updated it.
         // The bell rings when it can be sent.
