@@ -344,6 +344,9 @@
           window.held = entry
           return engine.sendBell.ring()
         }
+        // An entry can be read before it would survive a crash. After one that lost it, the device
+        // would send another under its number, and the server would take it for a copy.
+        try await engine.database.synchronize()
         window.queue.removeFirst()
         try await send(entry)
       }
