@@ -14,7 +14,6 @@ import tempfile
 
 from selenium.webdriver.common.keys import Keys
 
-import browser
 import telling
 
 # A name that would run, one that would turn the text around, and one for the pipeline's quotes.
@@ -141,16 +140,11 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--shots")
     options = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         process, address = begin(options.program, folder)
-        page = browser.Page(address, folder)
-        page.shots = options.shots
-        page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            failed += sum(not telling.tell(page, story, options.shots) for story in STORIES)
+            failed = telling.tell_all(STORIES, address, folder, options.shots)
         finally:
-            page.driver.quit()
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=60)
     telling.end(failed)

@@ -18,7 +18,6 @@ import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
-import browser
 import telling
 
 OPEN = """rules_version = '2';
@@ -189,13 +188,9 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options.program, folder)
-        page = browser.Page(server.console, folder)
-        page.server, page.shots = server, options.shots
-        page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            failed += sum(not telling.tell(page, story, options.shots) for story in STORIES)
+            failed += telling.tell_all(STORIES, server.console, folder, options.shots, server=server)
         finally:
-            page.driver.quit()
             failed += server.stop() != 0
     telling.end(failed)
 

@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import browser
 import telling
 
 # A name that would run, and one that would turn the text around.
@@ -140,16 +139,11 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--shots")
     options = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(options.program, folder)
-        page = browser.Page(shop.address, folder)
-        page.shots, page.shop = options.shots, shop
-        page.say = lambda text: print(f"      {text}", flush=True)
         try:
-            failed += sum(not telling.tell(page, story, options.shots) for story in STORIES)
+            failed = telling.tell_all(STORIES, shop.address, folder, options.shots, shop=shop)
         finally:
-            page.driver.quit()
             shop.end()
     telling.end(failed)
 

@@ -4,6 +4,8 @@ import sys
 import time
 import traceback
 
+import browser
+
 
 def tell(page, story, pictures):
     """Tells a story, and says whether it is true. A false one leaves a picture in the folder `pictures`, if any."""
@@ -20,6 +22,22 @@ def tell(page, story, pictures):
         if pictures:
             page.shot(f"{pictures}/failed-{story.__name__}.png")
         return False
+
+
+def tell_all(stories, address, folder, pictures, **more):
+    """Tells stories in a browser that begins at the address, and says how many were false.
+
+    What they need beside the page is the page's, by its name. Downloads go into the folder.
+    """
+    page = browser.Page(address, folder)
+    try:
+        page.shots = pictures
+        page.say = lambda text: print(f"      {text}", flush=True)
+        for name, thing in more.items():
+            setattr(page, name, thing)
+        return sum(not tell(page, story, pictures) for story in stories)
+    finally:
+        page.driver.quit()
 
 
 def end(failed):
