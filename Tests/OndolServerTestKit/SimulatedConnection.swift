@@ -13,6 +13,8 @@
     private struct State: Sendable {
       var task: Task<Void, Never>?
       var number: Int?
+      /// Whether the client can send nothing more.
+      var isCut = false
     }
 
     /// What the client receives.
@@ -61,7 +63,10 @@
       RPCError(code: .unavailable, message: "the connection is broken")
     }
 
-    func send(_ request: Request) { requests.yield(request) }
+    func send(_ request: Request) {
+      // The server may not have noticed yet, and gets nothing more.
+      if !state.withLock(\.isCut) { requests.yield(request) }
+    }
 
     /// Sends nothing more.
     func finish() { requests.finish() }
@@ -70,6 +75,7 @@
     ///
     /// - Parameter isNoticed: whether the server notices it.
     func cut(isNoticed: Bool) {
+      state.withLock { $0.isCut = true }
       responses.finish(throwing: Self.broken)
       guard isNoticed else { return }
       requests.finish(throwing: Self.broken)
