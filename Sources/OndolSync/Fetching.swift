@@ -5,6 +5,23 @@
   import Ondol
   import OndolEngine
 
+  /// Contents to fetch, each once, in the order in which they were named.
+  struct FetchQueue: Sendable {
+    private var queue: ArraySlice<ExchangedContent> = []
+    private var names: Set<ExchangedContent> = []
+
+    var isEmpty: Bool { queue.isEmpty }
+    var first: ExchangedContent? { queue.first }
+
+    mutating func append(_ contents: some Sequence<ExchangedContent>) {
+      for content in contents where names.insert(content).inserted { queue.append(content) }
+    }
+
+    mutating func removeFirst() {
+      if let first = queue.popFirst() { names.remove(first) }
+    }
+  }
+
   extension SyncEngine {
     /// Contents that are looked at together.
     private static let stretch = 1_000
@@ -12,9 +29,9 @@
     /// Notes the contents of documents that have arrived.
     func expectContents(of moment: ServerMoment) {
       guard isEager else { return }
-      for change in moment.changes.values {
+      for (_, change) in moment.changes.sorted(by: { $0.key < $1.key }) {
         guard case .shown(let document) = change.state else { continue }
-        awaited.formUnion(document.fields.exchangedContents)
+        awaited.append(document.fields.exchangedContents)
       }
       if !awaited.isEmpty { contentBell.ring() }
     }
@@ -32,7 +49,7 @@
             continue
           }
           try await fetch(next)
-          awaited.remove(next)
+          awaited.removeFirst()
           backoff.reset()
         } catch {
           guard !Task.isCancelled else { return }
@@ -56,7 +73,7 @@
       var last: BlobDigest?
       repeat {
         let found = try await database.contentsAway(after: last, atMost: Self.stretch)
-        awaited.formUnion(found.contents)
+        awaited.append(found.contents)
         last = found.last
       } while last != nil
     }

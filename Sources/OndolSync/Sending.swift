@@ -20,7 +20,7 @@
 
     var isOpen = false
     /// The entries to send, in order.
-    var queue: [OutboxEntry.Place] = []
+    var queue: ArraySlice<OutboxEntry.Place> = []
     var underWay: [OutboxEntry] = []
     var answers: [(entry: OutboxEntry, answer: OutboxEntry.Answer)] = []
     /// The number of the last entry that was sent.
@@ -69,13 +69,16 @@
       }
     }
 
-    /// The entries without an answer, in their order. Those that wait to be merged are not among
-    /// them.
+    /// The entries without an answer, in their order; all of them survive a crash. Those that wait
+    /// to be merged are not among them.
     fileprivate func unanswered() async throws(DatabaseError) -> [OutboxEntry.Place] {
       var places: [OutboxEntry.Place] = []
       for try await row in database.syncOutbox.query.documents {
         if let place = OutboxEntry.openPlace(row) { places.append(place) }
       }
+      // An entry can be read before it would survive a crash. After one that lost it, the device
+      // would send another under its number, and the server would take it for a copy.
+      if !places.isEmpty { try await database.synchronize() }
       return places.sorted()
     }
 
@@ -184,7 +187,7 @@
 
     init(_ engine: SyncEngine, _ queue: [OutboxEntry.Place], after number: Int64) {
       self.engine = engine
-      window = Window(queue: queue, number: number)
+      window = Window(queue: queue[...], number: number)
       (stream, requests) = AsyncStream.makeStream(of: WireWriteRequest.self)
     }
 
@@ -254,7 +257,7 @@
         window.hasMissed = true
         return
       }
-      window.queue = waiting.filter { !window.names.contains($0.name) }
+      window.queue = waiting.filter { !window.names.contains($0.name) }[...]
       try await fill()
     }
 
@@ -344,9 +347,6 @@
           window.held = entry
           return engine.sendBell.ring()
         }
-        // An entry can be read before it would survive a crash. After one that lost it, the device
-        // would send another under its number, and the server would take it for a copy.
-        try await engine.database.synchronize()
         window.queue.removeFirst()
         try await send(entry)
       }

@@ -40,8 +40,7 @@
     nonisolated let isGoogles: Bool
     /// Whether contents are fetched before anybody reads them.
     nonisolated let isEager: Bool
-    /// Contents to fetch.
-    var awaited: Set<ExchangedContent> = []
+    var awaited = FetchQueue()
     nonisolated let contentBell = Bell()
     var environment: Environment { database.environment }
 

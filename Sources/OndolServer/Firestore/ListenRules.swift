@@ -62,7 +62,7 @@
       let changed = try takeChanges(from: &step)
       let hasOtherRules = number != rulesNumber
       rulesNumber = number
-      for (id, target) in targets {
+      for (id, target) in targets.sorted(by: { $0.key < $1.key }) {
         let isShown = step.shows(id)
         let asksForAll =
           target.isNew
