@@ -81,8 +81,10 @@ struct Secrets {
   private(set) var runs: Set<UInt64> = []
   private var random: OndolTestKit.SeededRandom
 
+  /// The numbers differ from those of a simulated world of the same seed. The salts of files are
+  /// drawn from that, and were taken for stored data.
   init(seed: UInt64) {
-    random = SeededRandom(seed: seed)
+    random = SeededRandom(seed: SeededRandom.derive(seed, 1))
   }
 
   /// Returns a text of letters and digits, and records it.
