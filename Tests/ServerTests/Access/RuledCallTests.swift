@@ -234,6 +234,7 @@
         """)
       let gate = stage.database.document("gates/g")
       try await gate.setData(["isOpen": true])
+      let written = AsyncStream.makeStream(of: Void.self)
       await withTaskGroup(of: Void.self) { group in
         for writer in 0..<8 {
           group.addTask {
@@ -242,13 +243,13 @@
                 try await stage.commit(
                   [Stage.set("things/\(writer)-\(number)", ["n": 1])], as: "ann")
               }
+              written.continuation.yield()
             }
           }
         }
         group.addTask {
-          while let count = try? await stage.database.collection("things").count.getAggregation()
-            .count, count < 50
-          {}
+          var writes = written.stream.makeAsyncIterator()
+          for _ in 0..<50 { await writes.next() }
           _ = try? await gate.updateData(["isOpen": false])
         }
       }
