@@ -56,7 +56,7 @@ package struct WriteGroup: Sendable {
       let known = (record?.names ?? []).suffix(WriteStreamRecord.mostNames - 1)
       // The last one's time is the record's own.
       let last = WriteStreamRecord.Name(name: name, time: nil, error: error)
-      fields[WriteStreamRows.Field.names] = .array((known + [last]).map(\.value))
+      fields[WriteStreamRows.Field.names] = .bytes(WriteStreamRecord.Name.bytes(known + [last]))
     }
     return DocumentWrite(path: path, intent: WriteIntent(change: .replace(fields: fields)))
   }
@@ -87,8 +87,12 @@ struct WriteStreamRecord: Sendable {
     guard let last = contents.value(at: [WriteStreamRows.Field.group])?.integer else { return nil }
     self.last = last
     time = contents.stamps.updateTime
-    let names = contents.value(at: [WriteStreamRows.Field.names])?.array ?? []
-    self.names = names.compactMap { [time] value in Name(value, at: time) }
+    names =
+      switch contents.value(at: [WriteStreamRows.Field.names]) {
+      case .bytes(let bytes)?: Name.names(in: bytes, at: time)
+      case .array(let values)?: values.compactMap { [time] value in Name(value, at: time) }
+      default: []
+      }
   }
 
   /// What is known of a group.
@@ -111,7 +115,46 @@ struct WriteStreamRecord: Sendable {
 }
 
 extension WriteStreamRecord.Name {
-  /// Reads what `value` has made; nil for anything else.
+  /// Stands for the time of the record that is to be written.
+  private static let recordsOwn = Int64.min
+
+  /// Names as one value: each commit of a device writes all of them.
+  fileprivate static func bytes(_ names: some Sequence<Self>) -> [UInt8] {
+    var writer = RecordWriter()
+    for name in names {
+      writer.append(text: name.name)
+      writer.append(
+        word: UInt64(bitPattern: name.time?.microsecondsSince1970 ?? Self.recordsOwn))
+      writer.append(flag: name.error != nil)
+      guard let error = name.error else { continue }
+      writer.append(count: error.code.rawValue)
+      writer.append(text: error.message)
+    }
+    return writer.take()
+  }
+
+  /// Reads what `bytes(_:)` has made, up to a place that is damaged.
+  fileprivate static func names(in bytes: [UInt8], at recorded: Timestamp) -> [Self] {
+    var reader = RecordReader(bytes)
+    var names: [Self] = []
+    do throws(MalformedBytes) {
+      while !reader.isAtEnd {
+        let name = try reader.text()
+        let time = Int64(bitPattern: try reader.word())
+        var error: DatabaseError?
+        if try reader.flag() {
+          let code = DatabaseError.Code(rawValue: try reader.count()) ?? .unknown
+          error = DatabaseError(code, try reader.text())
+        }
+        let known = try? Timestamp(microsecondsSince1970: time)
+        names.append(Self(name: name, time: known ?? recorded, error: error))
+      }
+    } catch {}
+    return names
+  }
+
+  /// Reads the form that records had before; nil for anything else. It can go once no record of
+  /// that form can be alive.
   fileprivate init?(_ value: Value, at recorded: Timestamp) {
     guard case .array(let parts) = value, parts.count == 2 || parts.count == 4,
       case .string(let name) = parts[0]
@@ -122,12 +165,6 @@ extension WriteStreamRecord.Name {
     }
     let time = if case .timestamp(let time) = parts[1] { time } else { recorded }
     self.init(name: name, time: time, error: error)
-  }
-
-  fileprivate var value: Value {
-    let parts: [Value] = [.string(name), time.map { .timestamp($0) } ?? .null]
-    guard let error else { return .array(parts) }
-    return .array(parts + [.integer(Int64(error.code.rawValue)), .string(error.message)])
   }
 }
 

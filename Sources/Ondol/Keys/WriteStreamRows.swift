@@ -5,9 +5,9 @@
 //   __writestreams__/ID
 //     group    integer: the last group that is committed; the first is 1
 //     ends     timestamp: when the record may be removed
-//     names    array, for a device that names its groups: of each of the last ones its name, and
-//              when it was committed, null for the record's own time; for one that was refused
-//              also code and message
+//     names    bytes, for a device that names its groups: of each of the last ones its name, when
+//              it was committed, and whether it was refused; if so also code and message. Earlier
+//              builds wrote an array
 
 internal import OndolEngine
 
