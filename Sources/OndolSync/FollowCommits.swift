@@ -15,7 +15,7 @@
       _ query: Query, removing: [DocumentPath], uploading: [DocumentPath], session: String,
       _ environment: Environment
     ) async throws(DatabaseError) -> FollowedQuery {
-      let names = uploading.map { _ in environment.randomName() }
+      let names = uploading.map { _ in AutomaticID.make(environment.random) }
       let time = Timestamp(clock: environment.now())
       try await warm(removing + uploading)
       let (follow, count, bytes) = try await commit { (transaction) throws(DatabaseError) in

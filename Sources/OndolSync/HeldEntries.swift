@@ -54,7 +54,7 @@
     ) async throws(DatabaseError) {
       let refusal = OutboxEntry.Refusal(reason: reason, time: time)
       let name = try await commits.hold(
-        entry, for: refusal, as: environment.randomName(), next)
+        entry, for: refusal, as: AutomaticID.make(environment.random), next)
       client = next
       if let name, let path = entry.paths.first {
         held[name] = HeldEntry(path: path, time: time)

@@ -200,13 +200,13 @@
     /// The names of the entries about documents of a moment that the server may have committed by
     /// then.
     private func unanswered(about moment: ServerMoment) -> Set<String> {
-      Set(sent.filter { $0.value.contains { moment.changes[$0] != nil } }.keys)
+      sent.names(about: moment.changes.keys)
     }
 
     /// Waits until none of these entries is without an answer.
     private func waitForAnswers(of names: Set<String>) async {
       let end = environment.uptime() + Self.longestWait
-      while !Task.isCancelled, names.contains(where: { sent[$0] != nil }) {
+      while !Task.isCancelled, names.contains(where: sent.contains) {
         let left = end - environment.uptime()
         guard left > 0 else { return }
         await answerBell.wait(atMost: left, in: environment)

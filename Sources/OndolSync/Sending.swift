@@ -13,7 +13,8 @@
 
   /// Entries between the outbox and their answers, for one stream.
   private struct Window {
-    /// Entries that may be under way at once. The server keeps more names than this.
+    /// Entries that may be under way at once. Together with answers that are not written down they
+    /// are fewer than the names that the server keeps.
     static let width = 32
     /// Answers that are written down together.
     static let answerCount = 16
@@ -29,6 +30,8 @@
     var names: Set<String> = []
     /// Whether entries are being sent.
     var isFilling = false
+    /// Whether something has changed meanwhile: an entry that could not be sent may be free now.
+    var hasChanged = false
     /// The next entry, when its contents must be sent first.
     var held: OutboxEntry?
     /// The name of the entry whose contents were sent.
@@ -64,7 +67,7 @@
         } catch {
           if note(failure: error) { continue }
           guard !Task.isCancelled else { return }
-          await rest(sendBell, &backoff)
+          await rest(sendRestBell, &backoff)
         }
       }
     }
@@ -92,7 +95,7 @@
       }
       if let refused = error as? EntryRefusal {
         backoff.reset()
-        sent[refused.entry.name] = nil
+        sent.remove(refused.entry.name)
         let reason = refused.reason
         try await commits.takeBack(
           refused.entry, for: .server(reason.code, reason.message), client)
@@ -116,7 +119,7 @@
         try await commits.takeBack(entry, for: .server(reason.code, reason.message), next)
         client = next
       }
-      sent[entry.name] = nil
+      sent.remove(entry.name)
       answerBell.ring()
       tell()
     }
@@ -125,14 +128,14 @@
     /// the other. What it has written since it was opened is its own. Earlier entries are in both
     /// copies, and the other one may have sent them.
     private func becomeAnother() async throws {
-      client = SyncClient(id: environment.randomName())
+      client = SyncClient(id: AutomaticID.make(environment.random))
       try await commits.write(client)
       // What waits to be merged is in both copies as well.
       for name in try await unanswered().map(\.name) + held.keys.sorted() {
         let row = try await database.syncOutbox.document(name).getDocument()
         guard row.exists else { continue }
         let entry = try OutboxEntry(row)
-        sent[name] = nil
+        sent.remove(name)
         if entry.session != session {
           held[name] = nil
           try await commits.takeBack(entry, for: .copiedDatabase, client)
@@ -155,7 +158,7 @@
       try await commits.acknowledge(answers, next)
       client = next
       for (entry, answer) in answers {
-        sent[entry.name] = nil
+        sent.remove(entry.name)
         var entry = entry
         entry.answer = answer
         answered.append(entry)
@@ -166,7 +169,7 @@
       tell()
     }
 
-    fileprivate func noteSending(_ entry: OutboxEntry) { sent[entry.name] = Set(entry.paths) }
+    fileprivate func noteSending(_ entry: OutboxEntry) { sent.insert(entry) }
   }
 
   /// The server does not take the contents of an entry.
@@ -244,18 +247,18 @@
 
     /// Sends what has come since the entries were read.
     private func refill() async throws {
-      guard window.isOpen, !window.isFilling else {
+      guard window.isOpen else {
         window.hasMissed = true
         return
       }
-      guard window.queue.isEmpty else {
+      guard window.queue.isEmpty, !window.isFilling else {
         window.hasMissed = true
         return try await fill()
       }
       let waiting = try await engine.unanswered()
       guard window.queue.isEmpty, !window.isFilling else {
         window.hasMissed = true
-        return
+        return try await fill()
       }
       window.queue = waiting.filter { !window.names.contains($0.name) }[...]
       try await fill()
@@ -301,6 +304,8 @@
       }
       window.answers.append(
         (entry, .init(time: try engine.values.timestamp(message.commitTime), updates: updates)))
+      // Before the answers are written down, so that the server has something to do meanwhile.
+      try await fill()
       if window.underWay.isEmpty || window.answers.count >= Window.answerCount {
         try await settle()
       }
@@ -316,9 +321,18 @@
 
     /// Sends as many entries as may be under way.
     private func fill() async throws {
+      window.hasChanged = true
       guard !window.isFilling else { return }
       window.isFilling = true
       defer { window.isFilling = false }
+      while window.hasChanged {
+        window.hasChanged = false
+        try await sendQueue()
+      }
+    }
+
+    /// Sends entries until one cannot be sent.
+    private func sendQueue() async throws {
       while window.underWay.count < Window.width, window.held == nil,
         let name = window.queue.first?.name
       {

@@ -113,7 +113,7 @@
       }
       self.database = database
       self.transport = transport
-      let opening = database.environment.randomName()
+      let opening = AutomaticID.make(database.environment.random)
       board = StateBoard()
       witness = SyncWitness(
         session: opening,
@@ -129,7 +129,7 @@
         database, transport, bucket: bucket, piece: options.contentPiece)
       engine = SyncEngine(
         database, transport, as: name, witness,
-        client ?? SyncClient(id: database.environment.randomName()), session: opening,
+        client ?? SyncClient(id: AutomaticID.make(database.environment.random)), session: opening,
         board: board, credentials: session, exchange, isGoogles: isGoogles,
         isEager: options.contents == .eager)
       await exchange.begin(for: engine)

@@ -76,9 +76,12 @@
     var heldBefore: Set<String> = []
     var isFirstMoment = false
     /// Entries that the server may have and has not answered.
-    var sent: [String: Set<DocumentPath>] = [:]
+    var sent = SentEntries()
     nonisolated let answerBell = Bell()
     nonisolated var sendBell: Bell { witness.bell }
+    /// Ends the pause after a failure. A write does not: a device without a network would try to
+    /// reach its server at every write.
+    nonisolated let sendRestBell = Bell()
     /// Takes writes while a stream is open.
     var writing: AsyncStream<WireWriteRequest>.Continuation?
 
@@ -112,7 +115,7 @@
         } else if entry.answer == nil {
           // What relies on an earlier entry is sent after that one's answer.
           guard entry.reliedOn.isEmpty else { continue }
-          sent[entry.name] = Set(entry.paths)
+          sent.insert(entry)
         } else {
           answered.append(entry)
         }
@@ -147,7 +150,7 @@
       wakes += 1
       if requests == nil, writing == nil { transport.renew() }
       listenBell.ring()
-      sendBell.ring()
+      sendRestBell.ring()
       contentBell.ring()
     }
 

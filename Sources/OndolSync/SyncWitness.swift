@@ -82,7 +82,7 @@
           path: (commit.writes.first?.write.path).map { "\($0)" })
       }
       var entry = OutboxEntry(
-        name: environment.randomName(), writes: [], session: session,
+        name: AutomaticID.make(environment.random), writes: [], session: session,
         time: Timestamp(clock: environment.now()), order: 0)
       var rows = WitnessedState(commit, entry.name)
       var read = Set(commit.read)
@@ -161,54 +161,64 @@
 
   /// The rows of the documents of a commit, as it changes them.
   private struct WitnessedState {
+    /// A document that the commit writes or relies on.
+    private struct Document {
+      /// Where its row is.
+      let place: DocumentPath
+      var row: SyncedRow
+      /// The state before the commit.
+      let reliance: Reliance
+      var isWritten = false
+      /// Whether the commit changes its row.
+      var isChanged = false
+    }
+
     private let commit: WitnessedCommit
     private let entry: String
-    private var rows: [DocumentPath: SyncedRow] = [:]
-    /// The states before the commit.
-    private var reliances: [DocumentPath: Reliance] = [:]
-    private var written: Set<DocumentPath> = []
+    private var documents: [DocumentPath: Document] = [:]
 
     init(_ commit: WitnessedCommit, _ entry: String) {
       self.commit = commit
       self.entry = entry
     }
 
-    func isWritten(_ path: DocumentPath) -> Bool { written.contains(path) }
+    func isWritten(_ path: DocumentPath) -> Bool { documents[path]?.isWritten == true }
 
     /// Makes the document wait for the entry; false when it does so already.
     mutating func wait(for path: DocumentPath) throws(DatabaseError) -> Bool {
-      guard written.insert(path).inserted else { return false }
-      var row = try load(path)
-      if row.waiting.isEmpty { row.base = try commit.fields(at: path) }
-      row.waiting.append(entry)
-      rows[path] = row
+      guard documents[path] == nil else { return false }
+      var document = try load(path)
+      if document.row.waiting.isEmpty { document.row.base = try commit.fields(at: path) }
+      document.row.waiting.append(entry)
+      (document.isWritten, document.isChanged) = (true, true)
+      documents[path] = document
       return true
     }
 
     /// Has the rows say what is shown once the entry is committed.
     mutating func show(_ entry: OutboxEntry) {
-      for path in written {
-        guard var row = rows[path] else { continue }
-        if entry.determines(path) { row.lacksEntry = false }
-        row.shown = row.lacksEntry ? .impossible : nil
-        rows[path] = row
+      documents = documents.mapValues { document in
+        guard document.isWritten else { return document }
+        var document = document
+        if entry.determines(document.row.path) { document.row.lacksEntry = false }
+        document.row.shown = document.row.lacksEntry ? .impossible : nil
+        return document
       }
     }
 
-    private mutating func load(_ path: DocumentPath) throws(DatabaseError) -> SyncedRow {
-      let name = DocumentPath(unchecked: [SyncRows.synced, PathDigest(path).name])
-      let row = try commit.fields(at: name).flatMap { SyncedRow($0) } ?? SyncedRow(path)
-      reliances[path] = row.state
-      return row
+    private func load(_ path: DocumentPath) throws(DatabaseError) -> Document {
+      let place = SyncedRow.place(of: path)
+      let row = try commit.fields(at: place).flatMap { SyncedRow($0) } ?? SyncedRow(path)
+      return Document(place: place, row: row, reliance: row.state)
     }
 
     /// What a write relies on that was made for the document as it is. Nothing, when this device
     /// does not know whether the server has the document.
     func reliance(on path: DocumentPath, _ wholes: FollowedCollections) -> Reliance {
-      guard let reliance = reliances[path] else { return .none }
+      guard let document = documents[path] else { return .none }
       // An absence that the server has answered is known as such.
-      guard reliance == .none else { return reliance }
-      return wholes.contains(path) && rows[path]?.base == nil ? .absent : .none
+      guard document.reliance == .none else { return document.reliance }
+      return wholes.contains(path) && document.row.base == nil ? .absent : .none
     }
 
     /// What a commit relies on that has read the document. It waits for an entry that made the
@@ -216,31 +226,22 @@
     mutating func read(
       _ path: DocumentPath, _ wholes: FollowedCollections
     ) throws(DatabaseError) -> Reliance {
-      var row = try load(path)
-      if case .after? = reliances[path] {
-        row.waiting.append(entry)
-        row.shown = nil
-        rows[path] = row
-      } else if try commit.fields(at: path) != nil, reliances[path] == Reliance.none {
+      var document = try load(path)
+      if case .after = document.reliance {
+        document.row.waiting.append(entry)
+        document.row.shown = nil
+        document.isChanged = true
+      } else if try commit.fields(at: path) != nil, document.reliance == .none {
         return .none
       }
+      documents[path] = document
       return reliance(on: path, wholes)
     }
 
     var writes: [ClientWrite] {
-      rows.sorted { $0.key < $1.key }.map { path, row in
-        ClientWrite(
-          path: DocumentPath(unchecked: [SyncRows.synced, PathDigest(path).name]),
-          .replace(row.fields))
+      documents.filter(\.value.isChanged).sorted { $0.key < $1.key }.map { _, document in
+        ClientWrite(path: document.place, .replace(document.row.fields))
       }
-    }
-  }
-
-  extension Environment {
-    /// Twenty letters and digits at random.
-    func randomName() -> String {
-      let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-      return String((0..<20).map { _ in letters[Int(random() % UInt64(letters.count))] })
     }
   }
 

@@ -143,6 +143,13 @@
     }
   }
 
+  extension SyncedRow {
+    /// Where the row of a document is.
+    static func place(of path: DocumentPath) -> DocumentPath {
+      DocumentPath(unchecked: [SyncRows.synced, PathDigest(path).name])
+    }
+  }
+
   extension Database {
     /// The row of a document.
     func syncedRow(of path: DocumentPath) -> DocumentReference {

@@ -3,7 +3,7 @@
 // call: each id needs two calls.
 
 /// Makes automatic ids.
-enum AutomaticID {
+package enum AutomaticID {
   static let length = 20
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
@@ -12,7 +12,7 @@ enum AutomaticID {
   private static let half = (length: 10, count: UInt64(839_299_365_868_340_224))
 
   /// A random id, of 64 random bits at a time.
-  static func make(_ random: () -> UInt64) -> String {
+  package static func make(_ random: () -> UInt64) -> String {
     var id: [UInt8] = []
     id.reserveCapacity(length)
     while id.count < length {
