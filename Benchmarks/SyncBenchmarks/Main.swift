@@ -1,15 +1,13 @@
-// The sync suite: devices and a server in one process, over the loopback interface. It measures
-// what a local write pays for being written down, how long a first load and a full outbox take, how
-// soon another device has a change, and what a follow keeps in memory and sends when nothing is
-// new. `Scripts/bench --suite sync` builds it.
+// The sync suite: devices in one process and their server in another, over the loopback interface.
+// It measures what a local write pays for being written down, how long a first load and a full
+// outbox take, how soon another device has a change, and what a follow keeps in memory and sends
+// when nothing is new. `Scripts/bench --suite sync` builds it.
 
 #if Server && Sync
   import ArgumentParser
   import BenchmarkKit
   import Foundation
-  import Logging
   import Ondol
-  import OndolServer
   import OndolSync
 
   @main
@@ -26,10 +24,25 @@
       var documents: Int
       /// Writes that wait.
       var waiting: Int
+      /// What the process is there for; nil for the one that measures.
+      var role: Role?
+    }
+
+    /// A process beside the one that measures.
+    enum Role: Codable, Sendable {
+      case server
+      /// A device that starts again and reports its memory.
+      case restarted(port: Int)
     }
 
     func run() async throws {
       if let task = try options.childTask(of: Plan.self) {
+        switch task.plan.role {
+        case .server?: return try await ServerProcess.run(task)
+        case .restarted(let port)?:
+          return try options.tell(try await SyncTrial.restart(task, port: port))
+        case nil: break
+        }
         var result = SuiteResult(engine: task.engine)
         try await SyncTrial(task.plan, in: task.directory).run(&result)
         return try options.tell(result)
@@ -55,8 +68,8 @@
     case delivery = "device to device, p95"
     case outbox = "10000 waiting writes sent"
     case outboxOfOne = "1000 waiting writes of one document sent"
-    /// Of both ends: the server is in the same process.
-    case memory = "memory of a follow of 100000, both ends"
+    /// Of a device that starts again with caches of 1 MiB, beyond the open database.
+    case memory = "memory of a follow of 100000"
     case restart = "bytes of a restart with nothing new"
 
     var unit: String {
@@ -96,7 +109,7 @@
       self.directory = directory
     }
 
-    private static func fields(_ number: Int) -> [String: Value] {
+    static func fields(_ number: Int) -> [String: Value] {
       [
         "number": .integer(Int64(number)),
         "text": .string(String(repeating: "abcdefgh", count: 10)),
@@ -110,34 +123,13 @@
     }
 
     func run(_ result: inout SuiteResult) async throws {
-      // As `ondol serve` opens it: devices continue from where they were.
-      let served = try await open(
-        "server", Database.Options(changeRetention: Database.ChangeRetention()))
-      for start in stride(from: 0, to: plan.documents, by: 1_000) {
-        let batch = served.batch()
-        for number in start..<min(start + 1_000, plan.documents) {
-          try batch.setData(Self.fields(number), forDocument: served.document("items/d\(number)"))
-        }
-        try await batch.commit()
-      }
-      var options = Server.Options()
-      options.firestorePort = 0
-      options.logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
-      let server = Server(served, options: options)
-      let ready = AsyncStream.makeStream(of: Server.Addresses.self)
-      let running = Task { try await server.run { _ = ready.continuation.yield($0) } }
-      var addresses = ready.stream.makeAsyncIterator()
-      guard let address = await addresses.next()?.firestore,
-        let port = Int(address.split(separator: ":")[1])
-      else { return }
-      let line = try await CountingLine.begin(to: port)
+      let server = try ServerProcess(plan, in: directory)
+      let line = try await CountingLine.begin(to: server.port)
       try await measureWrites(&result)
       try await measureLoads(line, &result)
-      try await measureOutbox(port: port, &result)
+      try await measureOutbox(port: server.port, &result)
       await line.end()
-      server.shutDown()
-      try await running.value
-      try await served.close()
+      try server.end()
     }
 
     private func sync(_ database: Database, port: Int) async throws -> Sync {
@@ -225,14 +217,10 @@
       await first.stop()
 
       // A restart: the rows of the follow are there, and the server has nothing new.
-      let before = (memory: ProcessMemory.current()?.residentBytes, bytes: line.bytes)
+      let before = line.bytes
       let again = try await sync(left, port: line.port)
       try await again.settle()
-      let moved = line.bytes - before.bytes
-      result.note(Workload.restart, Double(moved) / 1_000)
-      if let memory = before.memory, let now = ProcessMemory.current()?.residentBytes {
-        result.note(Workload.memory, Double(now - memory) / Double(1 << 20))
-      }
+      result.note(Workload.restart, Double(line.bytes - before) / 1_000)
 
       let second = try await sync(right, port: line.port)
       try await second.follow(right.collection("pings"))
@@ -244,6 +232,29 @@
       await second.stop()
       try await left.close()
       try await right.close()
+      var plan = plan
+      plan.role = .restarted(port: line.port)
+      let restarted: SuiteResult = try runChild(
+        SuiteTask(engine: "Ondol", plan: plan, directory: directory), named: "the device")
+      result.values.merge(restarted.values) { _, new in new }
+    }
+
+    /// The memory that a follow takes in a process that does nothing else.
+    static func restart(
+      _ task: SuiteTask<SyncBenchmarks.Plan>, port: Int
+    ) async throws -> SuiteResult {
+      var result = SuiteResult(engine: task.engine)
+      let trial = SyncTrial(task.plan, in: task.directory)
+      let database = try await trial.open("left", Database.Options(cacheSize: 1 << 20))
+      let before = ProcessMemory.current()?.residentBytes
+      let sync = try await trial.sync(database, port: port)
+      try await sync.settle()
+      if let before, let now = ProcessMemory.current()?.residentBytes {
+        result.note(Workload.memory, Double(now - before) / Double(1 << 20))
+      }
+      await sync.stop()
+      try await database.close()
+      return result
     }
 
     /// Milliseconds from a write on one device to its result on another.
