@@ -48,6 +48,68 @@ import Testing
     #expect(try await number(in: database) == 5)
   }
 
+  // MARK: - Records that are there already
+
+  /// The record of a stream, as another build or a damaged disk left it.
+  private func record(_ names: Value, last: Int64, in database: Database) async throws {
+    let records = CollectionReference(
+      database: database, place: .success(CollectionPath(unchecked: [WriteStreamRows.root])))
+    try await records.document("s").setData([
+      WriteStreamRows.Field.group: .integer(last), WriteStreamRows.Field.names: names,
+    ])
+  }
+
+  private func named(_ number: Int64, _ name: String) throws -> WriteGroup {
+    try #require(WriteGroup(stream: "s", number: number, name: name))
+  }
+
+  /// Earlier builds wrote the names of a device's groups as an array. A device that has its answer
+  /// coming is answered after the server was updated.
+  @Test func `Names that an earlier build has written are known`() async throws {
+    let database = try await Database.underTest()
+    let time = Timestamp(unchecked: 1_000_000)
+    try await record(
+      .array([
+        .array([.string("one"), .timestamp(time)]),
+        .array([.string("two"), .null, .integer(5), .string("it is not there")]),
+      ]), last: 2, in: database)
+    let one = try await database.commit([try add()], as: try named(1, "one"))
+    #expect(one.time == time)
+    await #expect {
+      _ = try await database.commit([add()], as: named(2, "two"))
+    } throws: { ($0 as? DatabaseError)?.message == "it is not there" }
+    #expect(try await number(in: database) == nil)
+    // The next one writes them in the new form.
+    _ = try await database.commit([try add()], as: try named(3, "three"))
+    #expect(
+      try await database.commit([try add()], as: try named(1, "one")).time == time)
+    #expect(try await number(in: database) == 1)
+  }
+
+  /// Whatever was cut or changed, nothing traps, and no group is committed under a number that is
+  /// taken.
+  @Test func `Damaged names are no names`() async throws {
+    let database = try await Database.underTest()
+    _ = try await database.commit([try add()], as: try named(1, "one"))
+    let path = try named(1, "one").path
+    let row = try await database.document(path).getDocument()
+    let whole = try #require(row.data()[WriteStreamRows.Field.names])
+    guard case .bytes(let bytes) = whole else {
+      Issue.record("the names are no bytes")
+      return
+    }
+    var random = OndolTestKit.SeededRandom(seed: 21)
+    for length in 0..<bytes.count {
+      var damaged = Array(bytes.prefix(length))
+      if let place = damaged.indices.randomElement(using: &random) { damaged[place] ^= 0x55 }
+      try await record(.bytes(damaged), last: 1, in: database)
+      await #expect(throws: DatabaseError.self) {
+        _ = try await database.commit([add()], as: named(1, "other"))
+      }
+    }
+    #expect(try await number(in: database) == 1)
+  }
+
   @Test func `A group that failed may be followed by another with its number`() async throws {
     let database = try await Database.underTest()
     let wrong = ClientWrite(
