@@ -74,6 +74,7 @@ struct PipelineBenchmarks: AsyncParsableCommand {
       result.note(Workload.report(report), median(times), checksum: checksum)
     }
     result.note(Workload.memory, ProcessMemory.current().map { Double($0.peakBytes) / 1e6 })
+    if let store = store as? OndolReportStore { try await store.measureWrites(plan, &result) }
     try await store.close()
     return result
   }

@@ -147,5 +147,47 @@ final class OndolReportStore: ReportStore {
     }
   }
 
+  /// What a write pays for a report that is followed: sums of a tenth as many groups as documents.
+  func measureWrites(_ plan: Plan, _ result: inout SuiteResult) async throws {
+    // The first ones find what the load has left to do.
+    _ = try await writeTime(plan)
+    let plain = try await writeTime(plan)
+    let sums = database.pipeline().collection("sales")
+      .aggregate(Field("amount").sum().as("sum"), groups: [Field("seller")])
+    let begun = AsyncStream.makeStream(of: Void.self)
+    let following = Task {
+      var count = 0
+      for try await snapshot in sums.snapshots {
+        count += snapshot.count
+        begun.continuation.yield()
+      }
+      return count
+    }
+    var first = begun.stream.makeAsyncIterator()
+    await first.next()
+    let followed = try await writeTime(plan)
+    following.cancel()
+    _ = try? await following.value
+    result.note(Workload.write, plain)
+    result.note(Workload.followedWrite, followed)
+    result.note(Workload.followedByPlain, followed / plain)
+  }
+
+  /// The median of microseconds of a write, over stretches of 200.
+  private func writeTime(_ plan: Plan) async throws -> Double {
+    var times: [Double] = []
+    for turn in 0..<40 {
+      let time = try await microseconds {
+        for number in 0..<200 {
+          let sale = (turn * 200 + number) * 7_919 % plan.documents
+          try await database.document("sales/\(sale)").updateData(
+            ["amount": FieldValue.increment(1)], durability: .power)
+        }
+      }
+      times.append(time / 200)
+    }
+    return median(times)
+  }
+
   func close() async throws { try await database.close() }
 }

@@ -7,8 +7,13 @@ enum Workload: SuiteWorkload {
   case load
   case report(Report)
   case memory
+  /// A durable write, and one while somebody follows a report of a tenth as many groups as
+  /// documents.
+  case write, followedWrite, followedByPlain
 
-  static let allCases = [.load] + Report.allCases.map { Workload.report($0) } + [.memory]
+  static let allCases =
+    [.load] + Report.allCases.map { Workload.report($0) }
+    + [.memory, .write, .followedWrite, .followedByPlain]
 
   init?(rawValue: String) {
     guard let known = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
@@ -20,6 +25,9 @@ enum Workload: SuiteWorkload {
     case .load: "load"
     case .report(let report): report.rawValue
     case .memory: "peak memory"
+    case .write: "durable write"
+    case .followedWrite: "durable write beside a live group"
+    case .followedByPlain: "beside a live group by plain"
     }
   }
 
@@ -28,10 +36,14 @@ enum Workload: SuiteWorkload {
     case .load: "docs/s"
     case .report: "ms"
     case .memory: "MB"
+    case .write, .followedWrite: "µs"
+    case .followedByPlain: "x"
     }
   }
 
   var lowerIsBetter: Bool { self != .load }
+
+  var goal: Double? { self == .followedByPlain ? 1.3 : nil }
 }
 
 struct Plan: Codable {

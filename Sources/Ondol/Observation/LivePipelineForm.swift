@@ -107,10 +107,7 @@ struct LivePipelineForm: Sendable {
   }
 
   /// The orders of rows that are documents, computed from them.
-  var documentOrders: [PipelineOrdering] {
-    guard let orders else { return plan.order }
-    return orders + [PipelineOrdering(Field(.documentID()).pipelineExpression)]
-  }
+  var documentOrders: [PipelineOrdering] { orders ?? plan.order }
 
   /// The plan of everything that is evaluated at first, in no order.
   var gathering: PipelinePlan {

@@ -81,7 +81,7 @@ struct PipelineExecution {
       return try sink.finish()
     }
     let order = plan.order.count == 1 && executor.comesByName ? [] : plan.order
-    let rest = executor.comesByName ? plan.rest : plan.restByName
+    let rest = executor.comesByName ? plan.restByName : plan.rest
     let head = try head(rest[...], sortedBy: order, end)
     var isDone = false
     head.begin(executor.parts)

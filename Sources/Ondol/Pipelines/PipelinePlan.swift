@@ -87,12 +87,13 @@ struct PipelinePlan: Sendable {
     self.served = served
     totals = nil
     places = Self.places(of: rest, in: stages)
-    self.rest = Self.orderingTies(rest)
-    if case .query(let shape) = source, shape.limit == nil, shape.offset == 0 {
-      self.order = order
-    } else {
+    guard case .query(let shape) = source else {
+      self.rest = Self.orderingTies(rest, of: .others)
       self.order = []
+      return
     }
+    self.rest = Self.orderingTies(rest, of: .documents)
+    self.order = shape.limit == nil && shape.offset == 0 ? order : []
   }
 
   private init(
@@ -175,27 +176,45 @@ struct PipelinePlan: Sendable {
     return paths.map { PipelineOrdering(Field($0).pipelineExpression) }
   }
 
-  /// The stages with groups that a sort leaves equal in the order of their values. Otherwise they
-  /// would come as they were found, which depends on the plan.
-  private static func orderingTies(_ stages: [PipelineStage]) -> [PipelineStage] {
-    var groups: [AliasedExpression] = []
+  /// Rows between two stages.
+  private enum Rows {
+    /// Documents of a query.
+    case documents
+    case groups([AliasedExpression])
+    /// Rows that come as they are found, or as somebody has given them.
+    case others
+  }
+
+  /// The stages with an order for rows that a sort leaves equal: documents by name, in the direction
+  /// of the last order as in a query, and groups by their values. Otherwise they would come as they
+  /// were found, which depends on the plan.
+  private static func orderingTies(_ stages: [PipelineStage], of first: Rows) -> [PipelineStage] {
+    var rows = first
     return stages.map { stage in
-      switch stage {
-      case .aggregate(_, let own), .distinct(let own):
-        groups = own
+      switch (stage, rows) {
+      case (.aggregate(_, let own), _), (.distinct(let own), _):
+        rows = .groups(own)
         return stage
-      case .filter: return stage
-      case .addFields(let columns)
+      case (.filter, _): return stage
+      case (.sort(let orders), .documents):
+        rows = .others
+        return .sort(orders + [name(descending: orders.last?.descending ?? false)])
+      case (_, .documents) where stage.makesOneRowOfEach: return stage
+      case (.sort(let orders), .groups(let groups)):
+        rows = .others
+        return .sort(orders + ties(of: groups))
+      case (.addFields(let columns), .groups(let groups))
       where !columns.contains(where: { column in groups.contains { $0.name == column.name } }):
         return stage
-      case .sort(let orders):
-        defer { groups = [] }
-        return .sort(orders + ties(of: groups))
       default:
-        groups = []
+        rows = .others
         return stage
       }
     }
+  }
+
+  private static func name(descending: Bool) -> PipelineOrdering {
+    PipelineOrdering(Field(.documentID()).pipelineExpression, descending: descending)
   }
 
   /// The orders by the values of groups.
@@ -204,18 +223,19 @@ struct PipelinePlan: Sendable {
       .map { PipelineOrdering($0.pipelineExpression) }
   }
 
-  /// The stages for documents that do not come by name: those that a sort leaves equal come by
-  /// name, as they do in a scan.
+  /// The stages for documents that come by name: those that a sort leaves equal need not be compared
+  /// by name again.
   var restByName: [PipelineStage] {
     var stages = rest
     for (place, stage) in stages.enumerated() {
       switch stage {
       case .filter: continue
-      case _ where stage.makesOneRowOfEach: continue
       case .sort(let orders):
-        stages[place] = .sort(
-          orders + [PipelineOrdering(Field(.documentID()).pipelineExpression)])
+        if orders.last == Self.name(descending: false) {
+          stages[place] = .sort(orders.dropLast())
+        }
         return stages
+      case _ where stage.makesOneRowOfEach: continue
       default: return stages
       }
     }

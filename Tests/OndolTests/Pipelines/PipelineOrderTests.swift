@@ -1,4 +1,5 @@
-// The order of rows that no stage has sorted: that of the query with the same conditions.
+// The order of rows that no stage has sorted, or that a sort leaves equal: that of the query with the
+// same conditions and orders.
 
 import OndolTestKit
 import Testing
@@ -84,6 +85,53 @@ import Testing
           later.compactMap(\.reference?.path) == Array(expected.dropFirst(2).prefix(3)),
           "\(context)")
       }
+    }
+    try await database.close()
+  }
+
+  /// A limit once turned equal documents around: the query that then sorts has them by name in the
+  /// direction of the last order, and the stage had them by name.
+  @Test(arguments: Seeds.first(12))
+  func `Documents that a sort leaves equal come as from a query, with and without a limit`(
+    seed: UInt64
+  ) async throws {
+    var random = SeededRandom(seed: seed)
+    let database = try await Database.inMemory()
+    let collection = database.collection("c")
+    for number in 0..<60 {
+      let fields: [String: Value] = [
+        "a": .integer(Int64(random.below(3))), "b": .integer(Int64(random.below(3))),
+        "c": .integer(Int64(random.below(3))),
+      ]
+      try await collection.document("d\((number * 37) % 60)").setData(fields, durability: .memory)
+    }
+    if random.chance(1, in: 2) { try await collection.createIndex(on: ["a"]) }
+    if random.chance(1, in: 2) { try await collection.createIndex(on: ["c", "-b"]) }
+    for _ in 0..<40 {
+      var (query, pipeline) = (collection.query, database.pipeline().collection("c"))
+      if random.chance(1, in: 2) {
+        let value = random.below(3)
+        query = query.whereField("c", isEqualTo: value)
+        pipeline = pipeline.where(Field("c").equal(value))
+      }
+      var orders: [PipelineOrdering] = []
+      for name in ["a", "b"] where orders.isEmpty || random.chance(1, in: 2) {
+        let isDescending = random.chance(1, in: 2)
+        query = query.order(by: FieldPath(name), descending: isDescending)
+        let field = Field(FieldPath(name))
+        orders.append(isDescending ? field.descending() : field.ascending())
+      }
+      pipeline = Pipeline(
+        database: database, stages: try pipeline.stages.get() + [.sort(orders)])
+      let expected = try await query.getDocuments().documents.map(\.reference.path)
+      let context = "seed \(seed): \(pipeline.stages)"
+      let all = try await pipeline.select(Field("b")).execute().compactMap(\.reference?.path)
+      #expect(all == expected, "\(context)")
+      let few = try await pipeline.limit(7).execute().compactMap(\.reference?.path)
+      #expect(few == Array(expected.prefix(7)), "\(context)")
+      var live = pipeline.snapshots.makeAsyncIterator()
+      let shown = try await live.next()?.compactMap(\.reference?.path)
+      #expect(shown == expected, "\(context)")
     }
     try await database.close()
   }
