@@ -34,7 +34,7 @@
           if note(failure: error) { continue }
         }
         guard !Task.isCancelled else { return }
-        await rest(listenBell, &backoff)
+        await rest(listenBell, wakedBy: listenWakeBell, &backoff)
       }
     }
 

@@ -36,8 +36,9 @@
     var held: OutboxEntry?
     /// The name of the entry whose contents were sent.
     var prepared: String?
-    /// Whether there may be entries that nobody has read.
-    var hasMissed = false
+    /// Whether there may be entries that nobody has read. They are read once the server is there: a
+    /// device without a network may have very many.
+    var hasMissed = true
   }
 
   extension SyncEngine {
@@ -46,13 +47,12 @@
       var backoff = Backoff()
       while !Task.isCancelled {
         do {
-          let waiting = try await unanswered()
-          if waiting.isEmpty {
+          guard try await hasUnanswered() else {
             await sendBell.wait()
             continue
           }
           tell()
-          let stream = WriteStream(self, waiting, after: client.answered)
+          let stream = WriteStream(self, after: client.answered)
           writing = stream.requests
           defer { writing = nil }
           do {
@@ -67,9 +67,18 @@
         } catch {
           if note(failure: error) { continue }
           guard !Task.isCancelled else { return }
-          await rest(sendRestBell, &backoff)
+          await rest(sendBell, wakedBy: sendWakeBell, &backoff)
         }
       }
+    }
+
+    /// Whether there are entries without an answer.
+    private func hasUnanswered() async throws(DatabaseError) -> Bool {
+      for try await row in database.syncOutbox.query.documents
+      where OutboxEntry.openPlace(row) != nil {
+        return true
+      }
+      return false
     }
 
     /// The entries without an answer, in their order; all of them survive a crash. Those that wait
@@ -188,9 +197,9 @@
     /// The last token of the server, which Google's protocol repeats in each message.
     private var token = Data()
 
-    init(_ engine: SyncEngine, _ queue: [OutboxEntry.Place], after number: Int64) {
+    init(_ engine: SyncEngine, after number: Int64) {
       self.engine = engine
-      window = Window(queue: queue[...], number: number)
+      window = Window(number: number)
       (stream, requests) = AsyncStream.makeStream(of: WireWriteRequest.self)
     }
 

@@ -13,6 +13,8 @@
   /// The pauses between attempts to reach a server, in microseconds.
   struct Backoff: Sendable {
     private static let first: Int64 = 1_000_000
+    /// What only waking ends: a device without a network would try at every write.
+    static let least: Int64 = 100_000
     private static let longest: Int64 = 60_000_000
 
     private var next = Backoff.first
@@ -79,9 +81,9 @@
     var sent = SentEntries()
     nonisolated let answerBell = Bell()
     nonisolated var sendBell: Bell { witness.bell }
-    /// Ends the pause after a failure. A write does not: a device without a network would try to
-    /// reach its server at every write.
-    nonisolated let sendRestBell = Bell()
+    /// End the pauses after failures at once, however short they were.
+    nonisolated let listenWakeBell = Bell()
+    nonisolated let sendWakeBell = Bell()
     /// Takes writes while a stream is open.
     var writing: AsyncStream<WireWriteRequest>.Continuation?
 
@@ -150,7 +152,9 @@
       wakes += 1
       if requests == nil, writing == nil { transport.renew() }
       listenBell.ring()
-      sendRestBell.ring()
+      listenWakeBell.ring()
+      sendWakeBell.ring()
+      sendBell.ring()
       contentBell.ring()
     }
 
@@ -159,11 +163,15 @@
       if !board.newest.isOnline { wake() }
     }
 
-    /// Waits until a bell rings, or for the next pause. When somebody has waked the device, pauses
-    /// begin from the shortest one.
-    func rest(_ bell: Bell, _ backoff: inout Backoff) async {
+    /// Waits until a bell rings, or for the next pause. Only the bell that wakes ends it from the
+    /// beginning. When somebody has waked the device, pauses begin from the shortest one.
+    func rest(_ bell: Bell, wakedBy wakeBell: Bell, _ backoff: inout Backoff) async {
       let before = wakes
-      await bell.wait(atMost: backoff.pause(environment), in: environment)
+      let pause = backoff.pause(environment)
+      await wakeBell.wait(atMost: Backoff.least, in: environment)
+      if wakes == before {
+        await bell.wait(atMost: pause - Backoff.least, in: environment)
+      }
       if wakes != before { backoff.reset() }
     }
 

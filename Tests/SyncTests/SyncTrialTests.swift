@@ -16,7 +16,7 @@
           return
         }
       }
-      #expect(counts.increments > 200 && counts.transactions > 40 && counts.rejections > 20)
+      #expect(counts.increments > 150 && counts.transactions > 40 && counts.rejections > 20)
       #expect(counts.connections > 100 && counts.deaths > 60 && counts.results > 400)
       #expect(counts.contents > 100)
     }
@@ -32,7 +32,7 @@
           return
         }
       }
-      #expect(counts.increments > 100 && counts.connections > 50 && counts.deaths > 30)
+      #expect(counts.increments > 75 && counts.connections > 50 && counts.deaths > 30)
     }
 
     @Test(arguments: SyncSabotage.allCases)
