@@ -59,6 +59,8 @@ final class Memtable: @unchecked Sendable {
   private var isAscending = false
   private let listHeight = Atomic<Int>(1)
   private let rowCount = Atomic<Int>(0)
+  /// The bytes of all linked rows, for threads that do not write.
+  private let linkedBytes = Atomic<Int>(0)
 
   /// The budget of the memory in use, and how much has been charged.
   private var budget: BlockCache?
@@ -92,6 +94,7 @@ final class Memtable: @unchecked Sendable {
     unsafe places.initialize(repeating: 0, count: Self.laneLimit * Self.maximumHeight)
     nodesEnd = (Self.headLength + 7) & ~7
     valuesStart = self.capacity
+    linkedBytes.store(nodesEnd, ordering: .relaxed)
     unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: nodesEnd)
     for level in 0..<Self.maximumHeight {
       unsafe link(of: 0, level).initialize(to: Atomic(0))
@@ -120,18 +123,19 @@ final class Memtable: @unchecked Sendable {
   }
 
   private func chargeBytesInUse() {
-    guard let budget, sizeBytes > charged else { return }
+    guard let budget, usedBytes > charged else { return }
     let step = max(4 << 10, capacity >> 6)
-    let bytes = (sizeBytes - charged + step - 1) / step * step
+    let bytes = (usedBytes - charged + step - 1) / step * step
     charged += bytes
     budget.reserve(bytes)
   }
 
   var isEmpty: Bool { rowCount.load(ordering: .acquiring) == 0 }
   var rows: Int { rowCount.load(ordering: .relaxed) }
-  /// Bytes in use.
-  var sizeBytes: Int { capacity - room }
+  /// Bytes in use by rows that readers find.
+  var sizeBytes: Int { linkedBytes.load(ordering: .relaxed) }
 
+  private var usedBytes: Int { capacity - room }
   private var room: Int { valuesStart - nodesEnd }
 
   /// Whether rows with this many bytes of keys and values are certain to fit.
@@ -167,7 +171,7 @@ final class Memtable: @unchecked Sendable {
     if laneCount == Self.laneLimit { link() }
     let height = randomHeight()
     let node = allocate(height: height, key: key, value: value, sequence, kind)
-    if sizeBytes > charged { chargeBytesInUse() }
+    if usedBytes > charged { chargeBytesInUse() }
     unsafe lanes[laneCount] = Lane(node: node, height: height)
     laneCount += 1
   }
@@ -185,6 +189,7 @@ final class Memtable: @unchecked Sendable {
       for number in linked..<laneCount { linkNode(of: number) }
     }
     rowCount.store(rowCount.load(ordering: .relaxed) + laneCount, ordering: .releasing)
+    linkedBytes.store(usedBytes, ordering: .relaxed)
     laneCount = 0
     pool?.touchAhead(in: memory, front: nodesEnd, back: capacity - valuesStart)
   }
