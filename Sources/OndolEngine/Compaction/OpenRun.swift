@@ -12,11 +12,7 @@ struct OpenRun: ~Copyable {
   private(set) var group: UInt32?
   private var separator: ValueSeparator
   private var segment: (writer: SegmentWriter, file: any File)?
-  private let made: MadeFiles
-
-  private final class MadeFiles {
-    var names: [String] = []
-  }
+  private let made: Guarded<[String]>
 
   /// The finished and synced output.
   private(set) var output = RunOutput()
@@ -25,19 +21,21 @@ struct OpenRun: ~Copyable {
     self.files = files
     self.shard = shard
     self.sequences = sequences
-    let made = MadeFiles()
+    let made = Guarded<[String]>([])
     self.made = made
     separator = Self.makeSeparator(files, shard, group: nil, made)
   }
 
   private static func makeSeparator(
-    _ files: SegmentFiles, _ shard: Int, group: UInt32?, _ made: MadeFiles
+    _ files: SegmentFiles, _ shard: Int, group: UInt32?, _ made: Guarded<[String]>
   ) -> ValueSeparator {
-    files.makeSeparator(shard: shard, group: group) { made.names.append($0.valueFileName) }
+    files.makeSeparator(shard: shard, group: group) { name in
+      made.withLock { $0.append(name.valueFileName) }
+    }
   }
 
   /// The names of all created files, finished or not.
-  var names: [String] { made.names }
+  var names: [String] { made.withLock { $0 } }
 
   /// Whether the segment has reached its full size.
   var isSegmentFull: Bool {
@@ -69,7 +67,7 @@ struct OpenRun: ~Copyable {
 
   private mutating func beginSegment() throws(EngineError) -> SegmentWriter {
     let number = files.numbers.allocate()
-    made.names.append(number.segmentName)
+    made.withLock { $0.append(number.segmentName) }
     let made = try files.makeSegment(number, shard: shard, group: group)
     segment = made
     return made.writer
