@@ -185,9 +185,9 @@ struct PipelinePlan: Sendable {
     case others
   }
 
-  /// The stages with an order for rows that a sort leaves equal: documents by name, in the direction
-  /// of the last order as in a query, and groups by their values. Otherwise they would come as they
-  /// were found, which depends on the plan.
+  /// The stages with an order for rows that a sort leaves equal: documents by name, in the
+  /// direction of the last order as in a query, and groups by their values. Otherwise they would
+  /// come as they were found, which depends on the plan.
   private static func orderingTies(_ stages: [PipelineStage], of first: Rows) -> [PipelineStage] {
     var rows = first
     return stages.map { stage in
@@ -223,8 +223,8 @@ struct PipelinePlan: Sendable {
       .map { PipelineOrdering($0.pipelineExpression) }
   }
 
-  /// The stages for documents that come by name: those that a sort leaves equal need not be compared
-  /// by name again.
+  /// The stages for documents that come by name: those that a sort leaves equal need not be
+  /// compared by name again.
   var restByName: [PipelineStage] {
     var stages = rest
     for (place, stage) in stages.enumerated() {

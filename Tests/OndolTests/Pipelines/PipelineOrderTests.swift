@@ -1,5 +1,5 @@
-// The order of rows that no stage has sorted, or that a sort leaves equal: that of the query with the
-// same conditions and orders.
+// The order of rows that no stage has sorted, or that a sort leaves equal: that of the query with
+// the same conditions and orders.
 
 import OndolTestKit
 import Testing
