@@ -8,7 +8,7 @@
   @Suite struct SyncTrialTests {
     @Test func `Whatever breaks, devices and server end equal`() throws {
       var counts = SyncCounts()
-      for seed in Seeds.first(40) {
+      for seed in Seeds.first(50) {
         do {
           counts += try SyncTrial.run(seed: seed)
         } catch {
@@ -16,7 +16,7 @@
           return
         }
       }
-      #expect(counts.increments > 150 && counts.transactions > 40 && counts.rejections > 20)
+      #expect(counts.increments > 200 && counts.transactions > 40 && counts.rejections > 20)
       #expect(counts.connections > 100 && counts.deaths > 60 && counts.results > 400)
       #expect(counts.contents > 100)
     }
@@ -24,7 +24,7 @@
     @Test func `A server that records no names has every acknowledged write at least once`() throws
     {
       var counts = SyncCounts()
-      for seed in Seeds.first(20) {
+      for seed in Seeds.first(30) {
         do {
           counts += try SyncTrial.run(seed: seed, isGoogles: true)
         } catch {
@@ -32,7 +32,7 @@
           return
         }
       }
-      #expect(counts.increments > 75 && counts.connections > 50 && counts.deaths > 30)
+      #expect(counts.increments > 100 && counts.connections > 50 && counts.deaths > 30)
     }
 
     @Test(arguments: SyncSabotage.allCases)
