@@ -153,7 +153,7 @@
   extension Database {
     /// The row of a document.
     func syncedRow(of path: DocumentPath) -> DocumentReference {
-      syncedDocuments.document(PathDigest(path).name)
+      document(SyncedRow.place(of: path))
     }
   }
 #endif
