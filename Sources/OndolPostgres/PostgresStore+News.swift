@@ -10,7 +10,7 @@ extension PostgresStore {
 
   package func commits(
     behind point: CommitPoint, atMost count: Int
-  ) async throws(EngineError) -> [RemoteCommit] {
+  ) async throws(EngineError) -> RemoteNews {
     let database = try opened()
     guard let known = Int64(exactly: point.sequence.rawValue) else {
       throw .notInHistory(reason: "\(name) has no commit \(point.sequence.rawValue)")
@@ -25,11 +25,13 @@ extension PostgresStore {
     told.add(database)
     return try await news.perform(.many) {
       [parameters, told, news] connection throws(PostgresFailure) in
-      let answer = try connection.run(.news, parameters, then: .told, told)
+      let (answer, end) = try connection.run(.news, parameters, then: .told, told)
       try answer.expect(columns: 8)
+      try end.expect(columns: 1)
       let commits = try Self.commits(in: answer, behind: known)
       if commits.isEmpty { news.findNothing(behind: point.sequence) }
-      return commits
+      let newest = try Self.point(try end.int64(0, 0), 0).sequence
+      return RemoteNews(commits: commits, newest: newest)
     }
   }
 

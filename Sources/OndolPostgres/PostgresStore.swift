@@ -215,7 +215,7 @@ package final class PostgresStore: RemoteStore {
     do throws(PostgresFailure) {
       answer =
         isDurable && !flush
-        ? try connection.run(.commit, parameters, then: .barrier)
+        ? try connection.run(.commit, parameters, then: .barrier).0
         : try connection.run(.commit, parameters)
     } catch {
       if error.isTakenNumber { return .conflict }

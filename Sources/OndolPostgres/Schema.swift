@@ -70,7 +70,7 @@ enum Schema {
 
   /// The functions and procedures that were added last.
   private static let functions =
-    ["ondol_news_2(int, bigint, bigint, int, bigint)"] + procedures.map(\.signature)
+    ["ondol_news_3(int, bigint, bigint, int, bigint)"] + procedures.map(\.signature)
 
   /// Names in the form of a statement.
   static func list(_ names: [String]) -> String {

@@ -222,8 +222,10 @@ extension Schema {
     -- The commits behind `known`, whose time is `kt`: a row for each key, one without a key for a
     -- group that has none. `room`: bytes after which no further group is begun. It holds no lock,
     -- since a process that takes its answer slowly would hold up the others. A process
-    -- calls ondol_told_1 before it shows them.
-    create or replace function ondol_news_2(
+    -- calls ondol_told_1 before it shows them. Each row is looked up by itself, by its whole key:
+    -- `limit` keeps the server from joining the tables, which it does badly while it believes that
+    -- they are empty.
+    create or replace function ondol_news_3(
       d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language plpgsql volatile as $$
@@ -245,11 +247,12 @@ extension Schema {
         left join lateral unnest(g.keys, g.offs) u(k, o) on true
         left join lateral (select q.seq, q.value from ondol_row q
           where octet_length(u.k) <= \(longestHead) and q.db = d and q.key = u.k
-            and q.seq = g.at + u.o) r on true
+            and q.seq = g.at + u.o limit 1) r on true
         left join lateral (select q.seq, q.value from ondol_long q
           where octet_length(u.k) > \(longestHead) and q.db = d
             and q.head = substr(u.k, 1, \(longestHead))
-            and q.digest = sha256(substr(u.k, \(longestHead + 1))) and q.seq = g.at + u.o) w on true
+            and q.digest = sha256(substr(u.k, \(longestHead + 1))) and q.seq = g.at + u.o
+            limit 1) w on true
         where coalesce(g.count, 0) < most and coalesce(g.bytes, 0) < room
         order by g.at;
     end $$;
@@ -267,12 +270,19 @@ extension Schema {
       return told;
     end $$;
 
-    -- The same for versions of this product that ask for both at once.
+    -- The same for earlier versions of this product; the older one asks for both at once.
+    create or replace function ondol_news_2(d int, known bigint, kt bigint, most int, room bigint)
+    returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
+    language plpgsql volatile as $$
+    begin
+      return query select * from ondol_news_3(d, known, kt, most, room);
+    end $$;
+
     create or replace function ondol_news_1(d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language plpgsql volatile as $$
     begin
-      return query select * from ondol_news_2(d, known, kt, most, room);
+      return query select * from ondol_news_3(d, known, kt, most, room);
       if found then perform ondol_told_1(d); end if;
     end $$;
 
@@ -297,9 +307,11 @@ extension Schema {
             where l.db = d and l.at > lo and l.at <= hi),
           newest as materialized (select w.k, (select r.seq from ondol_row r where r.db = d
             and r.key = w.k and r.seq <= hi order by r.seq desc limit 1) s from w)
-          -- The bound is said first, so that later versions are not read.
-          delete from ondol_row r using newest x where r.db = d and r.key = x.k
-            and r.seq <= x.s and (r.seq < x.s or r.value is null);
+          -- The bound is said first, so that later versions are not read. As with news, each key
+          -- is looked up by itself.
+          delete from ondol_row r where r.ctid = any(array(select y.ctid from newest x,
+            lateral (select q.ctid from ondol_row q where q.db = d and q.key = x.k
+              and q.seq <= x.s and (q.seq < x.s or q.value is null) offset 0) y));
         get diagnostics gone = row_count;
         if exists (select from ondol_long r where r.db = d) then
           with w as materialized (select distinct substr(u.k, 1, \(longestHead)) h,
@@ -309,13 +321,15 @@ extension Schema {
             newest as materialized (select w.h, w.g, (select r.seq from ondol_long r
               where r.db = d and r.head = w.h and r.digest = w.g and r.seq <= hi
               order by r.seq desc limit 1) s from w)
-            delete from ondol_long r using newest x where r.db = d and r.head = x.h
-              and r.digest = x.g and r.seq <= x.s and (r.seq < x.s or r.value is null);
+            delete from ondol_long r where r.ctid = any(array(select y.ctid from newest x,
+              lateral (select q.ctid from ondol_long q where q.db = d and q.head = x.h
+                and q.digest = x.g and q.seq <= x.s and (q.seq < x.s or q.value is null)
+                offset 0) y));
           get diagnostics more = row_count;
           gone := gone + more;
         end if;
         -- The group at the floor stays: who knows less than the floor is refused.
-        delete from ondol_log l where l.db = d and l.at + l.n - 1 < hi;
+        delete from ondol_log l where l.db = d and l.at < hi and l.at + l.n - 1 < hi;
         update ondol_pin p set seq = hi where p.db = d and p.process = 0;
         return array[gone, 1];
       end if;

@@ -17,7 +17,7 @@ extension Statement {
     name: "news",
     text: """
       select a, cnt, tm, org, o, k, seq, val
-        from ondol_news_2($1::int, $2::bigint, $3::bigint, $4::int, $5::bigint)
+        from ondol_news_3($1::int, $2::bigint, $3::bigint, $4::int, $5::bigint)
       """)
 
   /// Makes durable what was committed so far.

@@ -28,7 +28,7 @@ import Testing
     """
 
   private static let news = """
-    create or replace function ondol_news_2(d int, known bigint, kt bigint, most int, room bigint)
+    create or replace function ondol_news_3(d int, known bigint, kt bigint, most int, room bigint)
     returns table (a bigint, cnt int, tm bigint, org bigint, o int, k bytea, seq bigint, val bytea)
     language sql as
     """

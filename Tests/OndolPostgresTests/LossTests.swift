@@ -89,7 +89,9 @@ private struct Writer {
 private func allCommits(_ store: any RemoteStore) async throws -> [RemoteCommit] {
   var commits: [RemoteCommit] = []
   var known = StoreModel.start
-  while case let news = try await store.commits(behind: known, atMost: 100), let last = news.last {
+  while case let news = try await store.commits(behind: known, atMost: 100).commits,
+    let last = news.last
+  {
     commits += news
     known = last.point
   }
@@ -236,7 +238,7 @@ private func writing(
         // exist.
         for _ in 0..<5 {
           _ = try await reader.waitForCommits(behind: known, atMost: 600_000_000)
-          known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
+          known = try await reader.commits(behind: known, atMost: 100).commits.last?.point ?? known
         }
         try server.kill()
         try server.start()
@@ -264,7 +266,7 @@ private func writing(
       func hear(_ count: Int) async throws {
         for _ in 0..<count {
           _ = try await reader.waitForCommits(behind: known, atMost: 600_000_000)
-          known = try await reader.commits(behind: known, atMost: 100).last?.point ?? known
+          known = try await reader.commits(behind: known, atMost: 100).commits.last?.point ?? known
         }
       }
       try await hear(20)

@@ -99,8 +99,8 @@ import Testing
     while try server.sql(writing) != "1" { await Task.yield() }
     let small = try await commit(1, behind: large, isDurable: true)
     proxy.mode = .pass
-    #expect(try await news.value.map(\.point) == [large])
-    #expect(try await far.commits(behind: large, atMost: 9).map(\.point) == [small])
+    #expect(try await news.value.commits.map(\.point) == [large])
+    #expect(try await far.commits(behind: large, atMost: 9).commits.map(\.point) == [small])
     await near.close(1)
     await far.close(2)
   }

@@ -56,7 +56,7 @@ extension StoreConformance {
         }
       }
     }
-    #expect(try await store.commits(behind: second, atMost: 1) == [])
+    #expect(try await store.commits(behind: second, atMost: 1).commits == [])
     await store.close(1)
   }
 
@@ -154,7 +154,7 @@ extension StoreConformance {
                 == model.rows(asOf: point), "seed \(seed)")
           }
           let news = try await store.commits(behind: point, atMost: 1000)
-          #expect(news.map(\.point) == model.commits(behind: point).map(\.point))
+          #expect(news.commits.map(\.point) == model.commits(behind: point).map(\.point))
         }
       }
     }

@@ -370,20 +370,22 @@ final class RemoteSession: Sendable {
     return try await call()
   }
 
-  /// Makes other processes' commits visible, all of them or through a number, until there are no
-  /// more.
+  /// Makes other processes' commits visible, through a number or all that the store had when it was
+  /// first asked. While others commit without a pause, there would always be more.
   private func takeNews(through last: SequenceNumber?) async throws(EngineError) {
-    while last.map({ window.point.sequence < $0 }) ?? true {
-      var commits: [RemoteCommit]
+    var end = last
+    while end.map({ window.point.sequence < $0 }) ?? true {
+      var news: RemoteNews
       do throws(EngineError) {
-        commits = try await store.commits(behind: window.point, atMost: Self.newsAtOnce)
+        news = try await store.commits(behind: window.point, atMost: Self.newsAtOnce)
       } catch {
         if case .notInHistory = error { throw loseHistory() }
         throw error
       }
-      if let last { commits.removeAll { $0.point.sequence > last } }
-      guard !commits.isEmpty else { break }
-      try await show(commits)
+      if let last { news.commits.removeAll { $0.point.sequence > last } }
+      guard !news.commits.isEmpty else { break }
+      try await show(news.commits)
+      end = end ?? news.newest
     }
     if let last, window.point.sequence < last {
       throw .corrupt(file: store.name, offset: 0, reason: "commits are missing")

@@ -85,6 +85,18 @@ package enum RemoteAppend: Sendable, Equatable {
   case otherHistory
 }
 
+/// Commits that a store returns, and the newest one that it had by then.
+package struct RemoteNews: Sendable, Equatable {
+  package var commits: [RemoteCommit]
+  /// Whoever has seen it has seen every commit that the store had when it was asked.
+  package var newest: SequenceNumber
+
+  package init(commits: [RemoteCommit], newest: SequenceNumber) {
+    self.commits = commits
+    self.newest = newest
+  }
+}
+
 /// A commit as a store returns it.
 package struct RemoteCommit: Sendable, Equatable {
   package var point: CommitPoint
@@ -179,10 +191,10 @@ package protocol RemoteStore: AnyObject, RemoteContents {
   func outcome(of part: Int64, from origin: Int64) async throws(EngineError) -> CommitPoint?
 
   /// The commits after a number, in order, at most about this many, each of which survives a power
-  /// cut. `.notInHistory` when `point` is not one of the store's commits.
+  /// cut. None when there is none. `.notInHistory` when `point` is not one of the store's commits.
   func commits(
     behind point: CommitPoint, atMost count: Int
-  ) async throws(EngineError) -> [RemoteCommit]
+  ) async throws(EngineError) -> RemoteNews
 
   /// Returns when there are commits after `point`, after the given time, or when the task is
   /// cancelled; it may also return early. Returns the newest commit that it has heard of. Throws

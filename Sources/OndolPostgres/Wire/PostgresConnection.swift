@@ -176,12 +176,11 @@ final class PostgresConnection: @unchecked Sendable {
     _ = try takeOnlyAnswer(.now + answerTime)
   }
 
-  /// Runs two statements, each as its own transaction, in one round trip. The answer is that of the
-  /// first.
+  /// Runs two statements, each as its own transaction, in one round trip, and returns both answers.
   func run(
     _ first: Statement, _ parameters: ParameterList, then second: Statement,
     _ others: ParameterList = ParameterList()
-  ) throws(PostgresFailure) -> PostgresAnswer {
+  ) throws(PostgresFailure) -> (PostgresAnswer, PostgresAnswer) {
     let deadline = ContinuousClock.now + answerTime
     try settle(deadline)
     try prepare(first, deadline)
@@ -193,9 +192,7 @@ final class PostgresConnection: @unchecked Sendable {
     guard unsafe PQpipelineSync(handle) == 1 else { throw lose() }
     let answers = (try takePipelined(deadline), try takePipelined(deadline))
     guard unsafe PQexitPipelineMode(handle) == 1 else { throw lose() }
-    let answer = try answers.0.get()
-    _ = try answers.1.get()
-    return answer
+    return (try answers.0.get(), try answers.1.get())
   }
 
   private func prepare(

@@ -99,7 +99,7 @@ package final class MortalStore: RemoteStore {
 
   package func commits(
     behind point: CommitPoint, atMost count: Int
-  ) async throws(EngineError) -> [RemoteCommit] {
+  ) async throws(EngineError) -> RemoteNews {
     try await reach { () async throws(EngineError) in
       try await store.commits(behind: point, atMost: count)
     }

@@ -50,6 +50,7 @@ package struct StoreTrips: Sendable, Equatable {
 package final class SimulatedStore: RemoteStore {
   let state: Guarded<SimulatedServer>
   private let identity: DatabaseIdentity
+  private let news = Guarded<(@Sendable () async -> Void)?>(nil)
   let environment: Environment
 
   package var name: String { "a simulated store" }
@@ -76,6 +77,11 @@ package final class SimulatedStore: RemoteStore {
   }
 
   @TaskLocal private static var ownReads: Guarded<Int>?
+
+  /// Runs before each answer to a request for commits.
+  package func beforeNews(_ body: @escaping @Sendable () async -> Void) {
+    news.withLock { $0 = body }
+  }
 
   package var faults: StoreFaults {
     get { state.withLock { $0.faults } }
@@ -176,8 +182,9 @@ package final class SimulatedStore: RemoteStore {
 
   package func commits(
     behind point: CommitPoint, atMost count: Int
-  ) async throws(EngineError) -> [RemoteCommit] {
+  ) async throws(EngineError) -> RemoteNews {
     try await travel()
+    await news.withLock { $0 }?()
     return try state.withLock { state throws(EngineError) in
       state.trips.commits += 1
       guard state.knows(point) else {
@@ -186,7 +193,7 @@ package final class SimulatedStore: RemoteStore {
       let behind = state.log.drop { $0.commit.point.sequence <= point.sequence }
       let told = behind.prefix(count).map(\.commit)
       if let last = told.last { state.durable = max(state.durable, last.point.sequence) }
-      return told
+      return RemoteNews(commits: told, newest: state.head.sequence)
     }
   }
 
