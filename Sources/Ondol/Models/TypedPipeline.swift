@@ -208,8 +208,8 @@ extension TypedPipeline {
   /// The answer now, and again whenever it changes. For each row it has the value, or why the row
   /// does not fit the type. See `Pipeline.snapshots`.
   public var snapshots: Updates<[Result<Row, DatabaseError>]> {
-    pipeline.snapshots.map { [fields] results in
-      results.map { result in
+    pipeline.snapshots.map { [fields] snapshot in
+      snapshot.results.map { result in
         Result { () throws(DatabaseError) in try fields.row(of: result) }
       }
     }

@@ -268,6 +268,12 @@ struct LiveGroups: Sendable {
     return groups.compactMap { $0.row?.result }
   }
 
+  /// - Complexity: O(1); O(n) with a condition on groups that nothing sorts, or one after a limit.
+  var count: Int {
+    if form.filtersLast || sorted == nil && form.filtersGroups { return results.count }
+    return form.count(of: sorted?.count ?? groups.count)
+  }
+
   mutating func apply(_ changes: some Collection<ObservedChange>) throws(DatabaseError) -> Bool? {
     let (oldGroups, oldSorted) = (groups, sorted)
     let context = try form.context()

@@ -91,6 +91,15 @@ struct LivePipelineForm: Sendable {
     return ties.count == groups.count && orders.suffix(ties.count) == ties
   }
 
+  /// Whether a condition may leave out groups.
+  var filtersGroups: Bool { groupStages.contains(where: \.isFilter) }
+
+  /// Whether a condition after the limit may leave out rows.
+  var filtersLast: Bool { lastStages.contains(where: \.isFilter) }
+
+  /// The number of an answer's rows, of which some may come before or after it.
+  func count(of all: Int) -> Int { max(0, min(all, wanted) - offset) }
+
   /// The rows that are kept for the answer.
   var wanted: Int {
     let (sum, overflow) = offset.addingReportingOverflow(limit)
@@ -146,6 +155,14 @@ enum LivePipeline: Sendable {
     switch self {
     case .rows(let rows): rows.results
     case .groups(let groups): groups.results
+    }
+  }
+
+  /// The number of results.
+  var count: Int {
+    switch self {
+    case .rows(let rows): rows.count
+    case .groups(let groups): groups.count
     }
   }
 

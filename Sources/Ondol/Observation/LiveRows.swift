@@ -80,6 +80,9 @@ struct LiveRows: Sendable {
 
   var results: [PipelineResult] { rows.results(from: form.offset, upTo: form.wanted) }
 
+  /// - Complexity: O(1); O(n) with a condition after the limit.
+  var count: Int { form.filtersLast ? results.count : form.count(of: rows.count) }
+
   mutating func apply(_ changes: some Collection<ObservedChange>) throws(DatabaseError) -> Bool? {
     let old = rows
     let documents = try LiveDocuments(form, form.context())

@@ -4,14 +4,49 @@
 
 internal import OndolEngine
 
-/// The answer of a pipeline.
-private struct PipelineView: LiveView {
-  private enum Content: Sendable {
+/// A pipeline's answer, as a listener receives it.
+///
+/// An answer that follows changes shares all that did not change with the one before it, and is
+/// turned into a list when the app asks for one. So the next answer with 100,000 groups costs its
+/// listener as little as one with ten.
+public struct PipelineSnapshot: Sendable {
+  fileprivate enum Content: Sendable {
     case live(LivePipeline)
     case computed([PipelineResult])
   }
 
-  private var content: Content
+  fileprivate let content: Content
+
+  /// The rows, in the order of the last stage that sorts.
+  ///
+  /// - Complexity: O(1); O(n) at each call when the pipeline follows changes.
+  public var results: [PipelineResult] {
+    switch content {
+    case .live(let live): live.results
+    case .computed(let results): results
+    }
+  }
+
+  /// The number of rows.
+  ///
+  /// - Complexity: O(1); O(n) when the pipeline follows changes and has a condition on groups, or
+  ///   one after a limit.
+  public var count: Int {
+    switch content {
+    case .live(let live): live.count
+    case .computed(let results): results.count
+    }
+  }
+
+  /// Whether there are no rows.
+  ///
+  /// - Complexity: as `count`.
+  public var isEmpty: Bool { count == 0 }
+}
+
+/// The answer of a pipeline.
+private struct PipelineView: LiveView {
+  private var content: PipelineSnapshot.Content
   /// Documents that the answer refers to.
   let referred: Set<DocumentPath>
   private(set) var isStale = false
@@ -26,15 +61,9 @@ private struct PipelineView: LiveView {
     referred = []
   }
 
-  /// - Complexity: O(rows of the answer).
-  var results: [PipelineResult] {
-    switch content {
-    case .live(let live): live.results
-    case .computed(let results): results
-    }
-  }
+  var snapshot: PipelineSnapshot { PipelineSnapshot(content: content) }
 
-  func isSame(as other: PipelineView) -> Bool { results == other.results }
+  func isSame(as other: PipelineView) -> Bool { snapshot.results == other.snapshot.results }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
     guard !changes.isEmpty else { return false }
@@ -58,7 +87,7 @@ extension Pipeline {
   /// no stage sorts may come in another order than from `execute()`.
   ///
   /// `current_timestamp` and `rand` are computed again only with the answer.
-  public var snapshots: Updates<[PipelineResult]> {
+  public var snapshots: Updates<PipelineSnapshot> {
     let database = database
     let stages = stages
     return Updates { () throws(DatabaseError) in
@@ -86,7 +115,7 @@ extension Pipeline {
           }
         }
       } element: { (view: PipelineView, _) in
-        view.results
+        view.snapshot
       }
     }
   }

@@ -122,8 +122,8 @@ package enum LivePipelineTrial {
         let fresh = await drawn.answer()
         if case .failure? = answers[place] { continue }
         do {
-          if let results = try await listeners[place].poll() {
-            answers[place] = drawn.answer(results)
+          if let snapshot = try await listeners[place].poll() {
+            answers[place] = drawn.answer(snapshot)
             counts.answers += 1
           }
         } catch {
@@ -170,6 +170,8 @@ package enum LivePipelineTrial {
 enum LiveAnswer: Sendable, Equatable {
   case rows([Row])
   case failure(DatabaseError.Code)
+  /// A snapshot that counts other rows than it has.
+  case miscounted(Int, rows: Int)
 
   struct Row: Sendable, Equatable {
     var path: String?
@@ -192,7 +194,15 @@ struct DrawnPipeline: Sendable, CustomStringConvertible {
     }
   }
 
-  func answer(_ results: [PipelineResult]) -> LiveAnswer {
+  func answer(_ snapshot: PipelineSnapshot) -> LiveAnswer {
+    let results = snapshot.results
+    guard snapshot.count == results.count else {
+      return .miscounted(snapshot.count, rows: results.count)
+    }
+    return answer(results)
+  }
+
+  private func answer(_ results: [PipelineResult]) -> LiveAnswer {
     let rows = results.map { result in
       LiveAnswer.Row(
         path: result.reference?.path, fields: result.data(),
@@ -229,8 +239,8 @@ private final class AnswerRecord: Sendable {
 
   func listen() async {
     do throws(DatabaseError) {
-      for try await results in drawn.pipeline.snapshots {
-        let answer = drawn.answer(results)
+      for try await snapshot in drawn.pipeline.snapshots {
+        let answer = drawn.answer(snapshot)
         state.withLock { $0.answers.append(answer) }
       }
     } catch {

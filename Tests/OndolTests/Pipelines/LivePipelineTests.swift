@@ -115,11 +115,11 @@ import Testing
     var best = database.pipeline().collection("c")
       .aggregate(.count().as("n"), groups: [Field("g")])
       .sort(Field("n").descending()).limit(1).snapshots.makeAsyncIterator()
-    #expect(try await best.next()?.map { $0.data() } == [["g": "a", "n": 3]])
+    #expect(try await best.next()?.results.map { $0.data() } == [["g": "a", "n": 3]])
     try await database.document("c/4").setData(["g": "b"])
     #expect(try await best.poll() == nil)
     for number in 5..<7 { try await database.document("c/\(number)").setData(["g": "b"]) }
-    #expect(try await best.poll()?.map { $0.data() } == [["g": "b", "n": 4]])
+    #expect(try await best.poll()?.results.map { $0.data() } == [["g": "b", "n": 4]])
   }
 
   @Test func `All documents and references are listened to`() async throws {
@@ -131,16 +131,16 @@ import Testing
       .snapshots.makeAsyncIterator()
     var names = database.pipeline().collection("loans").lookup(Field("of"), as: "who")
       .select(Field("who.name").as("name")).snapshots.makeAsyncIterator()
-    #expect(try await count.next()?.map { $0.data() } == [["n": 2]])
-    #expect(try await names.next()?.map { $0.data() } == [["name": "Ada"]])
+    #expect(try await count.next()?.results.map { $0.data() } == [["n": 2]])
+    #expect(try await names.next()?.results.map { $0.data() } == [["name": "Ada"]])
     try await ada.updateData(["name": "Eve"])
-    #expect(try await names.next()?.map { $0.data() } == [["name": "Eve"]])
+    #expect(try await names.next()?.results.map { $0.data() } == [["name": "Eve"]])
     let bo = database.document("people/bo")
     try await bo.setData(["name": "Bo"])
-    #expect(try await count.next()?.map { $0.data() } == [["n": 3]])
+    #expect(try await count.next()?.results.map { $0.data() } == [["n": 3]])
     try await database.document("loans/1").setData(["of": bo])
-    #expect(try await names.next()?.map { $0.data() } == [["name": "Bo"]])
+    #expect(try await names.next()?.results.map { $0.data() } == [["name": "Bo"]])
     try await bo.delete()
-    #expect(try await names.next()?.map { $0.data() } == [[:]])
+    #expect(try await names.next()?.results.map { $0.data() } == [[:]])
   }
 }

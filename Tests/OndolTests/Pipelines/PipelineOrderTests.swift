@@ -130,7 +130,7 @@ import Testing
       let few = try await pipeline.limit(7).execute().compactMap(\.reference?.path)
       #expect(few == Array(expected.prefix(7)), "\(context)")
       var live = pipeline.snapshots.makeAsyncIterator()
-      let shown = try await live.next()?.compactMap(\.reference?.path)
+      let shown = try await live.next()?.results.compactMap(\.reference?.path)
       #expect(shown == expected, "\(context)")
     }
     try await database.close()

@@ -208,9 +208,9 @@ import Testing
     let pipeline = database.pipeline().collection("books").where(Field("by").equal("x"))
       .aggregate(.count().as("n"))
     var updates = pipeline.snapshots.makeAsyncIterator()
-    #expect(try await updates.next()?.map { $0.data() } == [["n": 2]])
+    #expect(try await updates.next()?.results.map { $0.data() } == [["n": 2]])
     try await database.document("books/b").updateData(["by": "x"])
-    #expect(try await updates.next()?.map { $0.data() } == [["n": 3]])
+    #expect(try await updates.next()?.results.map { $0.data() } == [["n": 3]])
     try await database.document("authors/x").updateData(["name": "Eve"])
     #expect(try await updates.poll() == nil)
   }
