@@ -172,7 +172,7 @@ final class CountingStore: RemoteStore {
 
   func commits(
     behind point: CommitPoint, atMost most: Int
-  ) async throws(EngineError) -> [RemoteCommit] {
+  ) async throws(EngineError) -> RemoteNews {
     try await store.commits(behind: point, atMost: most)
   }
 
