@@ -239,10 +239,14 @@ private struct GoOnLife: Sendable {
   /// Checks the state after the process has ended, without failures.
   func look() async throws {
     let store = try await open()
-    let rows = try await store.contents().rows
-    if let fault = model.withLock({ $0.fault(in: rows) }) { throw BrokenInvariant(fault) }
+    try await check(store)
     try await store.verify()
     try await store.close()
+  }
+
+  private func check(_ store: any CrashSubject) async throws {
+    let rows = try await store.contents().rows
+    if let fault = model.withLock({ $0.fault(in: rows) }) { throw BrokenInvariant(fault) }
   }
 
   // MARK: - Recording
@@ -254,7 +258,9 @@ private struct GoOnLife: Sendable {
   private func openInTheEnd() async throws -> any CrashSubject {
     for _ in 1..<Self.attempts {
       do {
-        return try await open()
+        let store = try await open()
+        try await glance(at: store)
+        return store
       } catch let error as BrokenInvariant {
         throw error
       } catch {
@@ -262,6 +268,18 @@ private struct GoOnLife: Sendable {
       }
     }
     return try await open()
+  }
+
+  /// Reads everything once, as apps do after a failure and after an open. It may fail, but what it
+  /// returns is right.
+  private func glance(at store: any CrashSubject) async throws {
+    do {
+      try await check(store)
+    } catch let error as BrokenInvariant {
+      throw error
+    } catch {
+      note("glance", error)
+    }
   }
 
   private func close(_ store: any CrashSubject) async {
@@ -294,6 +312,7 @@ private struct GoOnLife: Sendable {
       } catch {
         note(what, error)
       }
+      try await glance(at: store)
       if attempt >= Self.patience { try await reopen(&store) }
     }
     try await work(store)
@@ -375,9 +394,6 @@ private struct GoOnLife: Sendable {
   }
 
   private func compare(_ store: inout any CrashSubject) async throws {
-    try await insist("contents", &store) { store in
-      let rows = try await store.contents().rows
-      if let fault = model.withLock({ $0.fault(in: rows) }) { throw BrokenInvariant(fault) }
-    }
+    try await insist("contents", &store, check)
   }
 }
