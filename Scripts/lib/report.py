@@ -14,7 +14,10 @@ import subprocess
 import sys
 from html import escape
 
-SUITES = ["engine", "documents", "observation", "blobs", "postgres", "search", "tree", "import"]
+SUITES = [
+    "engine", "documents", "observation", "blobs", "postgres", "search", "pipelines", "tree",
+    "serve", "sync", "import",
+]
 TITLES = {
     "engine": "Engine",
     "documents": "Documents",
@@ -22,7 +25,10 @@ TITLES = {
     "blobs": "Blobs",
     "postgres": "On PostgreSQL",
     "search": "Search",
+    "pipelines": "Pipelines",
     "tree": "Tree",
+    "serve": "Serving",
+    "sync": "Synchronisation",
     "import": "Import",
 }
 COLORS = ["#0b6e4f", "#c8553d", "#3d5a98", "#b8860b", "#7a4e9c", "#4d4d4d", "#1b9aaa"]
