@@ -16,7 +16,7 @@
     package static let settings =
       "map 64 GiB, page cache of the system; .process = MDB_NOSYNC (a kill loses nothing, "
       + "but a system crash may break the file), .power = default; "
-      + "read transaction renewed per get and seek"
+      + "read transaction renewed per get and seek; no reading ahead with a cache of 64 MiB"
 
     private let environment: OpaquePointer
     private let table: MDB_dbi
@@ -42,8 +42,11 @@
       var environment: OpaquePointer?
       try check(mdb_env_create(&environment), "mdb_env_create")
       try check(mdb_env_set_mapsize(environment, 64 << 30), "mdb_env_set_mapsize")
-      // Read transactions are not tied to a thread, because tasks are not.
-      let flags = MDB_NOTLS | (options.durability == .process ? MDB_NOSYNC : 0)
+      // Read transactions are not tied to a thread, because tasks are not. With little memory, the
+      // system would read megabytes ahead of each page, and drop the pages that are needed next.
+      let flags =
+        MDB_NOTLS | (options.durability == .process ? MDB_NOSYNC : 0)
+        | (options.cacheBytes < 256 << 20 ? MDB_NORDAHEAD : 0)
       try check(
         mdb_env_open(environment, options.directory, UInt32(flags), 0o644), "mdb_env_open")
 
