@@ -70,12 +70,14 @@ struct PipelinePlan: Sendable {
     var rest = Self.limitingEarly(stages.dropFirst())
     var served = [first]
     let order = Self.order(of: rest)
+    /// The number of conditions at the beginning of the rest that the query serves in part.
+    var partly = 0
     switch first {
     case .collection(let path):
-      source = try Self.source(.collection(path), &served, &rest)
+      (source, partly) = try Self.source(.collection(path), &served, &rest)
     case .collectionGroup(let id):
       _ = try CollectionPath(segments: [id])
-      source = try Self.source(.group(ExactText(id)), &served, &rest)
+      (source, partly) = try Self.source(.group(ExactText(id)), &served, &rest)
     case .documents(let paths): source = .documents(paths)
     case .literals(let rows): source = .literals(rows)
     default: source = .database
@@ -87,6 +89,13 @@ struct PipelinePlan: Sendable {
     self.served = served
     totals = nil
     places = Self.places(of: rest, in: stages)
+    for place in rest.indices.prefix(partly) {
+      if case .filter(let condition) = rest[place],
+        let residual = QueryCondition(condition)?.residual
+      {
+        rest[place] = .filter(residual)
+      }
+    }
     guard case .query(let shape) = source else {
       self.rest = Self.orderingTies(rest, of: .others)
       self.order = []
@@ -242,13 +251,15 @@ struct PipelinePlan: Sendable {
     return stages
   }
 
+  /// Also returns the number of conditions at the beginning of the rest that the source serves in
+  /// part.
   private static func source(
     _ place: QueryShape.Source, _ served: inout [PipelineStage], _ rest: inout [PipelineStage]
-  ) throws(DatabaseError) -> Source {
+  ) throws(DatabaseError) -> (Source, partly: Int) {
     var shape = QueryShape(source: place)
     if case .search(let search)? = rest.first {
       served.append(rest.removeFirst())
-      return .search(shape, search)
+      return (.search(shape, search), 0)
     }
     var prefix = QueryPrefix()
     while let stage = rest.first, prefix.add(stage) {
@@ -257,7 +268,7 @@ struct PipelinePlan: Sendable {
     }
     prefix.finish(&served, &rest, mostLimited: mostLimited)
     prefix.apply(to: &shape)
-    return .query(shape)
+    return (.query(shape), prefix.residual.count)
   }
 }
 
@@ -265,7 +276,7 @@ struct PipelinePlan: Sendable {
 private struct QueryPrefix {
   private var filters: [FilterTree] = []
   /// Conditions that the query serves in part.
-  private var residual: [PipelineStage] = []
+  private(set) var residual: [PipelineStage] = []
   private var orders: [PipelineOrdering] = []
   private var offset = 0
   private var limit: Int?

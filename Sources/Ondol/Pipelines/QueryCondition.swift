@@ -5,14 +5,17 @@
 /// A condition of a query that holds at least wherever an expression is true.
 struct QueryCondition {
   var tree: FilterTree
-  /// Whether it holds only there.
-  var isExact: Bool
+  /// What must also be true for the expression to be; nil when the condition holds only there.
+  var residual: PipelineExpression?
+
+  /// Whether it holds only where the expression is true.
+  var isExact: Bool { residual == nil }
 
   init?(_ expression: PipelineExpression) {
     guard case .function(let name, let arguments) = expression.form else { return nil }
     switch name {
     case "and": self.init(all: arguments)
-    case "or": self.init(any: arguments)
+    case "or": self.init(any: arguments, of: expression)
     default:
       guard let function = ScalarFunction(rawValue: name) else { return nil }
       self.init(comparison: function, arguments)
@@ -28,11 +31,12 @@ struct QueryCondition {
     let present = tree.conjuncts.compactMap { tree -> QueryField? in
       if case .field(let filter) = tree { filter.field } else { nil }
     }
-    isExact =
-      known.allSatisfy(\.isExact)
-      && zip(conditions, arguments).allSatisfy { condition, argument in
-        condition != nil || Self.existence(argument).map { present.contains(.field($0)) } ?? false
-      }
+    let others = zip(conditions, arguments).compactMap { condition, argument in
+      if let condition { return condition.residual }
+      let isKnown = Self.existence(argument).map { present.contains(.field($0)) } ?? false
+      return isKnown ? nil : argument
+    }
+    residual = others.count > 1 ? .function("and", arguments: others) : others.first
   }
 
   /// The field of which the expression says that it exists.
@@ -58,11 +62,11 @@ struct QueryCondition {
     }
   }
 
-  private init?(any arguments: [PipelineExpression]) {
+  private init?(any arguments: [PipelineExpression], of expression: PipelineExpression) {
     let conditions = arguments.compactMap { QueryCondition($0) }
     guard !conditions.isEmpty, conditions.count == arguments.count else { return nil }
     tree = .any(conditions.map(\.tree))
-    isExact = conditions.allSatisfy(\.isExact)
+    residual = conditions.allSatisfy(\.isExact) ? nil : expression
   }
 
   private init?(comparison function: ScalarFunction, _ arguments: [PipelineExpression]) {
@@ -72,7 +76,7 @@ struct QueryCondition {
     // Nothing is less or greater than null or NaN, but they equal themselves.
     if function.isOrdering, operand.isNull || operand.isNotANumber { return nil }
     tree = .field(FieldFilter(field: .field(field), condition: condition))
-    isExact = true
+    residual = nil
     // For queries, NaN is less than all numbers.
     if function == .lessThan || function == .lessThanOrEqual, operand.isNumber {
       let number = FieldFilter(field: .field(field), condition: .greater(.double(.nan)))

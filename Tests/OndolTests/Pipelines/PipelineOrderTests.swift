@@ -147,6 +147,31 @@ import Testing
     #expect(try await pipeline.execute().map { $0.data() } == [["twice": 4], ["twice": 6]])
   }
 
+  @Test func `A stage keeps the part of a condition that the query does not serve`() async throws {
+    let database = try await Database.inMemory()
+    for number in 0..<40 {
+      try await database.document("c/\(number)").setData(["n": number, "t": "a\(number % 7)"])
+    }
+    let matches = Field("t").regexMatch("a[35]").pipelineExpression
+    let odd = Field("n").mod(2).equal(1).pipelineExpression
+    let condition = PipelineExpression.function(
+      "and", matches, Field("n").greaterThan(5),
+      PipelineExpression.function("and", odd, Field("n").lessThan(30)))
+    // After the second stage, a whole condition is asked about another field.
+    let pipeline = database.pipeline().collection("c").where(condition)
+      .addFields(Field("n").add(15).as("n")).where(condition)
+    let plan = try PipelinePlan(pipeline.stages.get())
+    #expect(plan.rest.first == .filter(.function("and", matches, odd)))
+    #expect(plan.rest.last == .filter(condition))
+    let expected = (6..<30).filter { [3, 5].contains($0 % 7) && !$0.isMultiple(of: 2) }
+      .map { $0 + 15 }.filter { $0 < 30 && !$0.isMultiple(of: 2) }
+    #expect(try await pipeline.execute().compactMap { $0["n"] as Int? } == expected)
+    let pairs = database.pipeline().collection("c").where(condition)
+    let found = try await pairs.execute().compactMap { $0["n"] as Int? }
+    #expect(found == (6..<30).filter { [3, 5].contains($0 % 7) && !$0.isMultiple(of: 2) })
+    try await database.close()
+  }
+
   @Test func `Groups that see no order are not sorted for`() async throws {
     let database = try await Database.inMemory()
     let large = database.pipeline().collection("c").where(Field("n").greaterThan(1))
