@@ -28,7 +28,10 @@ struct Ware: Codable, Sendable {
     return "\(number % 3 == 0 ? word.capitalized : word) \(number * 7_919 % 1_000_003)"
   }
 
-  static func exact(_ number: Int) -> Decimal { Decimal(number) / 100 }
+  static func exact(_ number: Int) -> Decimal { exacts[number] }
+
+  /// Made before anything is measured: a division of decimals takes half as long as a query.
+  private static let exacts = (0..<count).map { Decimal($0) / 100 }
 
   private static let words = ["apple", "banana", "cherry", "damson", "elder", "fig", "grape"]
 }
