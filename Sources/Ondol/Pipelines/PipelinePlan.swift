@@ -70,14 +70,14 @@ struct PipelinePlan: Sendable {
     var rest = Self.limitingEarly(stages.dropFirst())
     var served = [first]
     let order = Self.order(of: rest)
-    /// The number of conditions at the beginning of the rest that the query serves in part.
-    var partly = 0
+    /// What is left of the conditions at the beginning of the rest, which the query serves in part.
+    var left: [PipelineExpression] = []
     switch first {
     case .collection(let path):
-      (source, partly) = try Self.source(.collection(path), &served, &rest)
+      (source, left) = try Self.source(.collection(path), &served, &rest)
     case .collectionGroup(let id):
       _ = try CollectionPath(segments: [id])
-      (source, partly) = try Self.source(.group(ExactText(id)), &served, &rest)
+      (source, left) = try Self.source(.group(ExactText(id)), &served, &rest)
     case .documents(let paths): source = .documents(paths)
     case .literals(let rows): source = .literals(rows)
     default: source = .database
@@ -89,13 +89,7 @@ struct PipelinePlan: Sendable {
     self.served = served
     totals = nil
     places = Self.places(of: rest, in: stages)
-    for place in rest.indices.prefix(partly) {
-      if case .filter(let condition) = rest[place],
-        let residual = QueryCondition(condition)?.residual
-      {
-        rest[place] = .filter(residual)
-      }
-    }
+    for (place, condition) in zip(rest.indices, left) { rest[place] = .filter(condition) }
     guard case .query(let shape) = source else {
       self.rest = Self.orderingTies(rest, of: .others)
       self.order = []
@@ -251,15 +245,15 @@ struct PipelinePlan: Sendable {
     return stages
   }
 
-  /// Also returns the number of conditions at the beginning of the rest that the source serves in
-  /// part.
+  /// Also returns what is left of the conditions at the beginning of the rest, which the source
+  /// serves in part.
   private static func source(
     _ place: QueryShape.Source, _ served: inout [PipelineStage], _ rest: inout [PipelineStage]
-  ) throws(DatabaseError) -> (Source, partly: Int) {
+  ) throws(DatabaseError) -> (Source, left: [PipelineExpression]) {
     var shape = QueryShape(source: place)
     if case .search(let search)? = rest.first {
       served.append(rest.removeFirst())
-      return (.search(shape, search), 0)
+      return (.search(shape, search), [])
     }
     var prefix = QueryPrefix()
     while let stage = rest.first, prefix.add(stage) {
@@ -268,15 +262,15 @@ struct PipelinePlan: Sendable {
     }
     prefix.finish(&served, &rest, mostLimited: mostLimited)
     prefix.apply(to: &shape)
-    return (.query(shape), prefix.residual.count)
+    return (.query(shape), prefix.residual.map(\.left))
   }
 }
 
 /// Grows by stages as long as they are a query's.
 private struct QueryPrefix {
   private var filters: [FilterTree] = []
-  /// Conditions that the query serves in part.
-  private(set) var residual: [PipelineStage] = []
+  /// Conditions that the query serves in part, and what is left of each.
+  private(set) var residual: [(stage: PipelineStage, left: PipelineExpression)] = []
   private var orders: [PipelineOrdering] = []
   private var offset = 0
   private var limit: Int?
@@ -287,7 +281,7 @@ private struct QueryPrefix {
     case .filter(let condition) where orders.isEmpty && offset == 0 && limit == nil:
       guard let filter = QueryCondition(condition) else { return false }
       filters.append(filter.tree)
-      if !filter.isExact { residual.append(stage) }
+      if let left = filter.residual { residual.append((stage, left)) }
       return true
     case .sort(let wanted) where orders.isEmpty && offset == 0 && limit == nil && residual.isEmpty:
       guard wanted.allSatisfy({ Self.field($0) != nil }) else { return false }
@@ -322,7 +316,7 @@ private struct QueryPrefix {
       }
       (orders, offset, limit) = ([], 0, nil)
     }
-    rest.insert(contentsOf: residual, at: 0)
+    rest.insert(contentsOf: residual.map(\.stage), at: 0)
   }
 
   static func field(_ order: PipelineOrdering) -> QueryField? {
