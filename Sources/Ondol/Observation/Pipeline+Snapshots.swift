@@ -15,7 +15,7 @@ public struct PipelineSnapshot: Sendable {
     case computed([PipelineResult])
   }
 
-  fileprivate let content: Content
+  fileprivate var content: Content
 
   /// The rows, in the order of the last stage that sorts.
   ///
@@ -46,32 +46,30 @@ public struct PipelineSnapshot: Sendable {
 
 /// The answer of a pipeline.
 private struct PipelineView: LiveView {
-  private var content: PipelineSnapshot.Content
+  private(set) var snapshot: PipelineSnapshot
   /// Documents that the answer refers to.
   let referred: Set<DocumentPath>
   private(set) var isStale = false
 
   init(_ results: [PipelineResult], referred: Set<DocumentPath>) {
-    content = .computed(results)
+    snapshot = PipelineSnapshot(content: .computed(results))
     self.referred = referred
   }
 
   init(_ live: LivePipeline) {
-    content = .live(live)
+    snapshot = PipelineSnapshot(content: .live(live))
     referred = []
   }
-
-  var snapshot: PipelineSnapshot { PipelineSnapshot(content: content) }
 
   func isSame(as other: PipelineView) -> Bool { snapshot.results == other.snapshot.results }
 
   mutating func apply(_ changes: some Collection<ObservedChange>) -> Bool {
     guard !changes.isEmpty else { return false }
-    guard case .live(var live) = content, let isAnother = try? live.apply(changes) else {
+    guard case .live(var live) = snapshot.content, let isAnother = try? live.apply(changes) else {
       isStale = true
       return false
     }
-    content = .live(live)
+    snapshot.content = .live(live)
     return isAnother
   }
 }
