@@ -232,7 +232,7 @@ private struct GoOnLife: Sendable {
   func live(_ steps: [Workload.Step]) async throws {
     var store = try await openInTheEnd()
     for step in steps { try await take(step, &store) }
-    try await compare(&store)
+    try await insist("contents", &store, check)
     await close(store)
   }
 
@@ -391,9 +391,5 @@ private struct GoOnLife: Sendable {
       for try await place in group { if let place { failed.append(place) } }
       return failed.sorted()
     }
-  }
-
-  private func compare(_ store: inout any CrashSubject) async throws {
-    try await insist("contents", &store, check)
   }
 }
