@@ -88,7 +88,7 @@ package enum RemoteAppend: Sendable, Equatable {
 /// Commits that a store returns, and the newest one that it had by then.
 package struct RemoteNews: Sendable, Equatable {
   package var commits: [RemoteCommit]
-  /// Whoever has seen it has seen every commit that the store had when it was asked.
+  /// A process that has seen it has seen every commit that the store had when it was asked.
   package var newest: SequenceNumber
 
   package init(commits: [RemoteCommit], newest: SequenceNumber) {
